@@ -4,14 +4,20 @@ Each system fills contexts of the same number of tokens, with what it gives a qu
 segments, summaries or facts. The share of the questions whose context holds a correct answer is a bound on what a
 reader can copy from it, and needs no LLM. Questions that are answered by "yes" or "no" are left out.
 
-What was measured is kept in a file of JSON lines, so that a run that was cut off goes on; name another file, or delete
-this one, to measure anew. The table is written into `docs/answers.md` between two markers.
+A system is asked once, for the longest context, which is cut to the shorter ones. spRAG is asked for each: its segments
+depend on their budget.
+
+What was measured is kept in a file of JSON lines, so that a run that was cut off goes on. What was measured with other
+sources of ragkit or of the method is measured anew. The table is written into `docs/answers.md` between two markers.
 """
 
 import argparse
+import hashlib
+import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +46,8 @@ BUDGETS = (500, 1000, 2000, 4000)
 BASELINE = "hybrid-z"
 PLAIN = ("dense", "BM25", BASELINE)
 SHORT = 10  # tokens of a short passage, so that enough are asked for
+CHUNK = 256  # tokens, of whole documents: the shortest context has to hold one
+BY_BUDGET = ("sprag",)
 KEPT_METRICS = ("contained", "answer recall", "tokens")
 
 
@@ -66,6 +74,32 @@ class NearestFirst(BaseRetriever):
         return [NodeWithScore(node=self._nodes[node_id], score=1 / rank) for rank, node_id in enumerate(ids, start=1)]
 
 
+class AskedOnce(BaseRetriever):
+    """Keeps what a retriever found for each question."""
+
+    def __init__(self, retriever: BaseRetriever) -> None:
+        self._retriever = retriever
+        self._found: dict[str, list[NodeWithScore]] = {}
+        super().__init__()
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        question = query_bundle.query_str
+        if question not in self._found:
+            self._found[question] = self._retriever.retrieve(query_bundle)
+        return self._found[question]
+
+
+@lru_cache
+def sources(system: str) -> str:
+    """Twelve hexadecimal digits of the sources that a system is made of."""
+    digest = hashlib.sha256()
+    for name in ["ragkit", *(() if system in PLAIN else (system,))]:
+        folder = Path(str(importlib.import_module(f"llama_index.{name}").__file__)).parent
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, and write the table."""
     parser = argparse.ArgumentParser(
@@ -82,25 +116,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked: dict[str, Asked] = {}
     for name in options.sets:
         for system in options.systems:
-            kept = {(row["data"], row["system"]): row for row in _kept(options.kept)}
+            kept = _latest(options.kept)
             if name not in asked:
                 asked = {name: _asked(options.data / name, options.limit, MODELS[options.embedding]())}
             ids = [query.id for query in asked[name].queries]
             if (name, system) in kept and kept[name, system]["ids"] == ids:
                 continue
-            row = {"data": name, "system": system, "ids": ids, "scores": _measured(system, asked[name])}
+            row = {"data": name, "system": system, "sources": sources(system), "ids": ids}
+            row["scores"] = _measured(system, asked[name])
             options.kept.parent.mkdir(parents=True, exist_ok=True)
             with options.kept.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
             means = {tokens: sum(each["contained"]) / len(ids) for tokens, each in row["scores"].items()}
             print(name, system, " ".join(f"{tokens}: {mean:.3f}" for tokens, mean in means.items()), flush=True)
     before, _, rest = options.page.read_text(encoding="utf-8").partition(BEGIN)
-    table = markdown({(row["data"], row["system"]): row for row in _kept(options.kept)})
+    table = markdown(_latest(options.kept))
     options.page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
 def _asked(folder: Path, limit: int, embed_model: BaseEmbedding) -> Asked:
-    (task,) = load(folder)
+    (task,) = load(folder, chunk_tokens=CHUNK)
     queries = tuple(query for query in task.queries if can_be_contained(query.answers))
     step = -(-len(queries) // limit) if limit else 1
     return Asked(task.corpus, queries[::step], embed_model)
@@ -110,9 +145,14 @@ def _measured(system: str, asked: Asked) -> dict[str, dict[str, list[float]]]:
     """Tokens of a context -> metric -> a score for every question."""
     scores = {}
     index = _index(system, asked)
-    for tokens in BUDGETS:
+
+    def ask(tokens: int) -> BaseRetriever:
         depth = min(len(asked.corpus.nodes), tokens // SHORT)
-        retriever = _plain(system, asked, depth) if index is None else _of(index, tokens, depth)
+        return _plain(system, asked, depth) if index is None else _of(index, tokens, depth)
+
+    once = AskedOnce(ask(max(BUDGETS)))
+    for tokens in BUDGETS:
+        retriever = ask(tokens) if system in BY_BUDGET else once
         found = evaluate_answers(retriever, asked.queries, token_budget=tokens)
         scores[str(tokens)] = {metric: list(found.scores[metric]) for metric in KEPT_METRICS}
     return scores
@@ -169,6 +209,12 @@ def _cell(row: Mapping[str, Any], tokens: str, base: Evaluation) -> str:
 def _evaluation(row: Mapping[str, Any]) -> Evaluation:
     scores = {tokens: tuple(each["contained"]) for tokens, each in row["scores"].items()}
     return Evaluation(row["system"], tuple(row["ids"]), scores)
+
+
+def _latest(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """What was measured with the present sources, by corpus and system."""
+    rows = (row for row in _kept(path) if row.get("sources") == sources(row["system"]))
+    return {(row["data"], row["system"]): row for row in rows}
 
 
 def _kept(path: Path) -> Iterator[dict[str, Any]]:

@@ -32,8 +32,9 @@ from llama_index.retrievers.bm25 import BM25Retriever
 from numpy.typing import NDArray
 
 from benchmarks.embedding import minilm
-from llama_index.ragkit import MatrixVectorStore, count_tokens
+from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.evaluation import bootstrap_interval, paired_bootstrap
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.sprag import RuleContext, SpRAGIndex
 from llama_index.sprag.config import Mode
 from llama_index.sprag.evaluation import evidence_coverage, page_recall, within_tokens

@@ -17,6 +17,7 @@ from llama_index.core import Document
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import BaseNode, TextNode
 
+from benchmarks.crud import CRUD_FILE, crud
 from llama_index.ragkit.evaluation import LabelledQuery
 
 __all__ = ["Corpus", "Task", "load"]
@@ -84,6 +85,7 @@ def load(
     within: bool = False,
     repeated: str = "",
     chunk_tokens: int | None = None,
+    needs_questions: bool = True,
 ) -> list[Task]:
     """The tasks of a folder: one, or one for every side of recorded questions, or one for each document.
 
@@ -92,7 +94,8 @@ def load(
     asked of a corpus that knows only the other questions. `queries` names a file to ask instead; where its ids are
     of that form, it picks among the recorded questions.
 
-    A folder with `documents.jsonl[.gz]` holds whole documents of many pages, of which a passage is one.
+    A folder with `documents.jsonl[.gz]` holds whole documents of many pages, of which a passage is one. One with
+    `split_merged.json` is CRUD-RAG as it is published: each article is a document of one page.
 
     Parameters
     ----------
@@ -102,9 +105,13 @@ def load(
     within : whether each question is asked of its document alone; for documents of many pages
     repeated : a line that stands before every passage, such as the header of a page
     chunk_tokens : of chunks of whole documents, without overlap; None for the stock splitter as it comes
+    needs_questions : False where the corpus alone is wanted, whether it has questions or not
     """
+    if (folder / CRUD_FILE).exists():
+        return list(_filings(*crud(folder / CRUD_FILE), within, chunk_tokens))
     if whole := _found(folder, "documents", needed=False):
-        asked = list(_lines(queries or _found(folder, "queries")))
+        path = queries or _found(folder, "queries", needed=needs_questions)
+        asked = [] if path is None else list(_lines(path))
         return list(_filings(list(_lines(whole)), asked, within, chunk_tokens))
     if (folder / "articles").is_dir():
         corpus = _archive(folder / "articles")
@@ -114,6 +121,8 @@ def load(
         records = {key: {**row, "title": None} for key, row in records.items()}
     if repeated:
         records = {key: {**row, "title": _lines_of(repeated, row.get("title"))} for key, row in records.items()}
+    if not needs_questions:
+        return [_task(_corpus(records), [])]
     own = _found(folder, "queries", needed=False)
     rows = list(_lines(queries or own)) if queries or own else None
     if own is None and (rows is None or all("#" in str(row["id"]) for row in rows)):

@@ -130,7 +130,10 @@ def _ask(retrievers: Sequence[Any], asked: Sequence[str]) -> dict[str, Any]:
 def _context(way: str, folder: str, spaces: dict[str, Any]) -> Any:
     if way == "memory":
         return StorageContext.from_defaults(persist_dir=folder if any(Path(folder).iterdir()) else None)
-    return storage_context(f"sqlite:///{folder}/index.db", lambda s, d: spaces.setdefault(s, MatrixVectorStore()))
+    known = inspect.signature(storage_context).parameters
+    name = "vectors" if "vectors" in known else "vector_stores"  # of an older commit that is compared with
+    stores = {name: lambda space, _: spaces.setdefault(space, MatrixVectorStore())}
+    return storage_context(f"sqlite:///{folder}/index.db", **stores)
 
 
 def _figures(times: Mapping[str, Times]) -> dict[str, dict[str, Any]]:

@@ -143,7 +143,7 @@ def print_curves(tasks: list[Task], embed_model: BaseEmbedding) -> None:
     """A table for each kind of question, the sides of recorded questions beside one another."""
     kinds: dict[str, Callable[[Corpus], NodeExtractor | None]] = {
         "recorded questions of an LLM, one a node": recorded_questions,
-        "key phrases, five a node": lambda corpus: KeyphraseQuestionExtractor(),
+        "key phrases, five a node": lambda corpus: KeyphraseQuestionExtractor(embed_questions=True),
     }
     for kind, extractor in kinds.items():
         extractors = [extractor(task.corpus) for task in tasks]
@@ -161,7 +161,7 @@ def print_themes(corpus: Corpus, embed_model: BaseEmbedding, questions: int) -> 
     index = GEMRAGIndex(
         nodes=corpus.fresh_nodes(),
         embed_model=embed_model,
-        extractor=KeyphraseQuestionExtractor(num_questions=questions),
+        extractor=KeyphraseQuestionExtractor(num_questions=questions, embed_questions=True),
         summarizer=ExtractiveSummarizer(),
         num_themes=0,
     )

@@ -23,8 +23,8 @@ from benchmarks.data import Task, load
 from benchmarks.embedding import minilm
 from benchmarks.whole_corpus import ARCHIVE, BUDGETS
 from llama_index.graphrag import GraphRAGIndex, GraphRAGQueryEngine, ReportWriter
-from llama_index.ragkit import count_tokens
 from llama_index.ragkit.testing import ScriptedLLM
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["main", "rows"]
 

@@ -70,7 +70,7 @@ def kill_server(server: OwnPostgres, case: Case, kills: int) -> ServerKills:
 
 
 def _built(case: Case, place: ServedPlace) -> Any:
-    return case.from_documents(_BEFORE, transformations=_SPLIT, storage_context=place.open(), serve_from="stores")
+    return case.from_documents(_BEFORE, transformations=_SPLIT, storage_context=place.open())
 
 
 def _deleted(index: Any, place: ServedPlace, whole: int) -> int:

@@ -31,9 +31,13 @@ from llama_index.hipporag import OpenIEExtractor
 from llama_index.mrag.prompts import ASPECTS_PROMPT
 from llama_index.mrag.query_aspects import AspectQueries
 from llama_index.pgrag import MindMapExtractor
-from llama_index.ragkit import LLMSummarizer, NodeExtractor, RetryPolicy, complete, fence, plain_answer, run_steps
+from llama_index.ragkit import LLMSummarizer, NodeExtractor, RetryPolicy
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.llm.announcements import plain_answer
+from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.json.shapes import read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 from llama_index.ragkit.text.held import TextWords, is_name
 from llama_index.ragkit.text.sentences import split_sentences

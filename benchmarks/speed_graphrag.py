@@ -29,7 +29,7 @@ from llama_index.graphrag.graph.changes import changed, statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
 from llama_index.graphrag.published.run import PublishedRun, read_published
 from llama_index.graphrag.reports.planning import Planner
-from llama_index.ragkit import count_tokens
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["measurements"]
 

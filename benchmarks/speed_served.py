@@ -148,13 +148,13 @@ def _context(kind: str, place: str) -> SQLStorageContext:
     url = (
         f"sqlite:///{place}/index.db" if kind == "sqlite" else f"{os.environ['PG_DSN']}?options=-csearch_path%3D{place}"
     )
-    return storage_context(url, _factory(kind, place))
+    return storage_context(url, vectors=_factory(kind, place))
 
 
 def _components(method: str, kind: str = "", place: str = "") -> dict[str, Any]:
     summaries = {"summarizer": ExtractiveSummarizer(), "summary_tokens": 60}
     own: dict[str, Callable[[], dict[str, Any]]] = {
-        "gemrag": lambda: {"extractor": KeyphraseQuestionExtractor(), **summaries},
+        "gemrag": lambda: {"extractor": KeyphraseQuestionExtractor(embed_questions=True), **summaries},
         "graphrag": lambda: {"extractor": RecordedStatements(), "summarizer": ExtractiveSummarizer()},
         "hipporag": lambda: {"extractor": RecordedExtractor()},
         "mrag": lambda: {
@@ -191,7 +191,7 @@ def _insert(index: Any, total: int, first: int, last: int) -> None:
 def build(method: str, kind: str, place: str, total: int) -> dict[str, Any]:
     """Build the index in stores."""
     components = _components(method, kind, place)
-    index = METHODS[method]([], storage_context=_context(kind, place), serve_from="stores", **components)
+    index = METHODS[method]([], storage_context=_context(kind, place), **components)
     times = Times()
     for first in range(0, total, AT_ONCE):
         last = min(total, first + AT_ONCE)

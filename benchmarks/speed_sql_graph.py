@@ -35,9 +35,9 @@ from llama_index.hipporag.search.graph_search import GraphSearchResult, search_m
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit import run_steps
 from llama_index.ragkit.sql import reading
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot

@@ -25,8 +25,10 @@ from benchmarks.embedding import minilm
 from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.local_search import STATEMENTS_KEY
 from llama_index.graphrag.search.relevance import RelevanceSearch
-from llama_index.ragkit import HybridRetriever, count_tokens, run_steps
+from llama_index.ragkit import HybridRetriever
 from llama_index.ragkit.evaluation import bootstrap_interval, paired_bootstrap
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.nearness import hybrid_nearness, standardised
 

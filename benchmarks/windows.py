@@ -38,12 +38,14 @@ from llama_index.hipporag import HippoRAGIndex, IRCoTRetriever, OpenIEExtractor
 from llama_index.mrag import MRAGIndex, MultiAspectGenerator
 from llama_index.pgrag import MindMapExtractor, PGRAGIndex
 from llama_index.pgrag.evaluation import quest_eval
-from llama_index.ragkit import LLMSummarizer, RetryPolicy, StructuredExtractor, count_tokens, run_steps
+from llama_index.ragkit import LLMSummarizer, RetryPolicy, StructuredExtractor
 from llama_index.ragkit.compare.questions import PROMPT as COMPARE_PROMPT
 from llama_index.ragkit.compare.questions import written
 from llama_index.ragkit.extraction.structured import STRUCTURED_PROMPT
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.raptor import RaptorIndex
 from llama_index.sprag import AutoContext, SpRAGIndex
 

@@ -59,7 +59,11 @@ def summaries() -> dict[str, Any]:
 
 CASES = [
     Case("toy", ToyIndex, lambda: {"extractor": WordExtractor()}),
-    Case("gemrag", GEMRAGIndex, lambda: {"extractor": KeyphraseQuestionExtractor(num_questions=2), **summaries()}),
+    Case(
+        "gemrag",
+        GEMRAGIndex,
+        lambda: {"extractor": KeyphraseQuestionExtractor(num_questions=2, embed_questions=True), **summaries()},
+    ),
     Case(
         "graphrag",
         GraphRAGIndex,

@@ -1,8 +1,15 @@
-"""The order of all tests."""
+"""The order of all tests, and threads."""
 
+import os
 from collections import Counter
 
 import pytest
+
+# There is a process a core already, and the threads of OpenMP, which PyTorch uses, wait for each other busily: that is
+# four times the work. It is set before a library reads it, and for the processes that tests start. OpenBLAS would read
+# it too; it keeps its threads, since some tests are about them.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", str(os.cpu_count()))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,8 +19,9 @@ from llama_index.pgrag import OutlineExtractor
 from llama_index.pgrag.key_points import KeyPoints
 from llama_index.pgrag.maps.name_links import NodeNames
 from llama_index.pgrag.maps.names import CellNames
-from llama_index.ragkit import ExtractionContext, NodeExtractor, RetryPolicy, Steps, run_steps
+from llama_index.ragkit import ExtractionContext, NodeExtractor, RetryPolicy, Steps
 from llama_index.ragkit.extraction.extractive_summarizer import _split
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.mentions import normalise

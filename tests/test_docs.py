@@ -64,9 +64,8 @@ def test_local_links_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page_name(page)} links to {target}"
 
 
-def test_a_method_takes_less_than_150_lines() -> None:
-    method, *_ = blocks(ROOT / "docs" / "new_method.md")
-    assert len(method.code.splitlines()) < 150
+def test_a_method_and_what_is_said_of_it_take_less_than_150_lines() -> None:
+    assert len((ROOT / "docs" / "new_method.md").read_text(encoding="utf-8").splitlines()) < 150
 
 
 PAGE = """# A page

@@ -61,9 +61,13 @@ RAGKIT_ORDER = (
 )
 # Modules of ragkit that are public beside its root. The root imports LlamaIndex, so steps take theirs from these.
 PUBLIC = (
-    "blas", "errors", "evaluation", "extras", "html", "ids", "llm.context_window", "llm.json", "short_repr",
-    "sql", "steps",
-    "storage.graph", "testing", "text", "validation", "vectors",
+    "blas", "errors", "evaluation", "extraction.context", "extraction.failure_watch", "extras", "html", "ids",
+    "index.builder", "index.chunk_scores", "index.contents", "index.derived_index", "index.matching", "index.query",
+    "index.resources", "index.results", "index.summaries", "llm.announcements", "llm.completion",
+    "llm.context_window", "llm.embeddings", "llm.json", "llm.prompts", "llm.reasoning", "short_repr", "sql",
+    "steps", "storage.derived_nodes", "storage.external_store", "storage.graph", "storage.index_storage",
+    "storage.interface", "storage.nodes", "storage.records", "storage.stored_chunks", "testing", "text",
+    "validation", "vectors",
 )  # fmt: skip
 # The folder of a method that holds LlamaIndex classes; the others hold steps, which do not know LlamaIndex.
 LLAMA_INDEX_FOLDERS = ("extraction",)

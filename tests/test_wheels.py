@@ -14,6 +14,7 @@ from tests.preamble import PREAMBLE
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(path.name.removeprefix("llama_index_") for path in ROOT.glob("llama_index_*"))
+UV = [sys.executable, "-m", "uv"]
 
 pytestmark = pytest.mark.slow
 
@@ -44,22 +45,31 @@ def test_wheel_holds_the_package_and_nothing_else(wheels: dict[str, Path], name:
     assert any(file.endswith("licenses/LICENSE") for file in files)
 
 
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that is empty at first."""
+    folder = tmp_path_factory.mktemp("environment")
+    run(*UV, "venv", "--quiet", "--python", sys.executable, folder / "venv", cwd=folder)
+    return folder / "venv" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_wheel_runs_its_readme_in_a_clean_environment(wheels: dict[str, Path], name: str, tmp_path: Path) -> None:
+def test_wheel_runs_its_readme_in_a_clean_environment(
+    wheels: dict[str, Path], python: Path, name: str, tmp_path: Path
+) -> None:
+    """The environment is cleaned by `--exact`: what the wheel does not ask for is removed."""
     example = re.search(r"```python\n(.*?)```", (ROOT / f"llama_index_{name}" / "README.md").read_text("utf-8"), re.S)
     assert example
     (tmp_path / "example.py").write_text(PREAMBLE + example[1], encoding="utf-8")
-    uv = [sys.executable, "-m", "uv"]
-    run(*uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "venv", cwd=tmp_path)
-    python = tmp_path / "venv" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     wanted = {wheels[name], wheels["ragkit"]}
     constraints = ["--constraint", ROOT / "constraints.txt"]
     # Copies, as pip makes them: NLTK refuses to read data through the hard links that uv prefers.
     run(
-        *uv,
+        *UV,
         "pip",
         "install",
         "--quiet",
+        "--exact",
         "--link-mode",
         "copy",
         "--python",
@@ -70,7 +80,7 @@ def test_wheel_runs_its_readme_in_a_clean_environment(wheels: dict[str, Path], n
     )
     # Isolated: neither this folder nor the user's own packages are on the path.
     run(python, "-I", "example.py", cwd=tmp_path)
-    ours = run(*uv, "pip", "freeze", "--python", python, cwd=tmp_path)
+    ours = run(*UV, "pip", "freeze", "--python", python, cwd=tmp_path)
     assert {line.split(" ")[0] for line in ours.splitlines() if "file:" in line} == {
         f"llama-index-{part}" for part in {name, "ragkit"}
     }

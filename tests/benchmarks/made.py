@@ -72,3 +72,26 @@ def articles(folder: Path) -> Path:
     write(folder / "documents.jsonl.gz", documents)
     write(folder / "queries.jsonl.gz", queries)
     return folder
+
+
+def crud(folder: Path, count: int = 4) -> Path:
+    """Articles in the form of CRUD-RAG: question n of each task is on the articles from n on."""
+
+    def news(i: int) -> str:
+        keeper, port = KEEPERS[i % 8], PORTS[i % 8]
+        return f"{keeper} kept Lamp {i}. {keeper} came from {port}. The tower of Lamp {i} is {20 + i} metres tall."
+
+    def item(n: int, articles: int) -> dict[str, Any]:
+        said = " ".join(f"{KEEPERS[(n + k) % 8]} came from {PORTS[(n + k) % 8]}." for k in range(articles))
+        asked = " and ".join(f"Lamp {n + k}" for k in range(articles))
+        told = {f"news{k + 1}": news(n + k) for k in range(articles)}
+        return {"ID": f"i{n}", "event": "e", **told, "questions": f"Where did the keeper of {asked} come from?"} | {
+            "answers": said
+        }
+
+    tasks = {"questanswer_1doc": 1, "questanswer_2docs": 2, "questanswer_3docs": 3}
+    data = {task: [item(n, articles) for n in range(count)] for task, articles in tasks.items()}
+    data["questanswer_1doc"].append({"ID": "empty", "news1": news(0), "questions": "", "answers": ""})
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "split_merged.json").write_text(json.dumps(data))
+    return folder

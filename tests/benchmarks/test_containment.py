@@ -52,6 +52,28 @@ def test_a_run_goes_on_with_what_is_missing_and_other_questions_are_measured_ane
     assert "| dense |" not in page  # its questions are others
 
 
+def test_what_was_measured_with_other_sources_is_measured_anew(run, tmp_path: Path):
+    kept = tmp_path / "kept.jsonl"
+    run("--systems", "hybrid-z")
+    (row,) = (json.loads(line) for line in kept.read_text().splitlines())
+    kept.write_text(json.dumps({**row, "sources": "others"}) + "\n")
+    run("--systems", "hybrid-z")
+    assert len(kept.read_text().splitlines()) == 2
+
+
+def test_a_system_is_asked_once_for_all_contexts(run, monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+
+    def retrieve(self, bundle):
+        asked.append(bundle.query_str)
+        return rank(self, bundle)
+
+    rank = containment.NearestFirst._retrieve
+    monkeypatch.setattr(containment.NearestFirst, "_retrieve", retrieve)
+    run("--systems", "hybrid-z")
+    assert len(asked) == len(set(asked)) == 8
+
+
 def test_verdicts_are_not_asked_and_a_context_without_room_is_empty(run, tmp_path: Path):
     write(tmp_path / "musique" / "corpus.jsonl.gz", [{"id": "long", "text": "The lamp burned oil. " * 200}])
     write(

@@ -8,6 +8,7 @@ where they are synonyms.
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -23,7 +24,6 @@ from llama_index.hipporag import (
     IRCoTRetriever,
     LateInteractionRetriever,
     OpenIEExtractor,
-    PublishedWalk,
 )
 from llama_index.hipporag.prompts import PUBLISHED_PROMPTS
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
@@ -206,7 +206,7 @@ def test_an_uncertain_link_averages_in_the_dense_scores(threshold: float):
     scores = counts() @ pagerank(seeds(rows))
     dense = np.array([embedded(question) @ embedded(text) for text in PASSAGES])
     wanted = (unit_range(scores) + unit_range(dense)) / 2 if weakest < threshold else scores
-    published = PublishedWalk(counted="mentions", recognition_threshold=threshold)
+    published = replace(HippoRAGRetriever.paper("v1_ensemble")["published"], recognition_threshold=threshold)
     found = ranked(question, "v1_ensemble", published=published)
     assert sorted(found, key=lambda name: -found[name])[:4] == [f"p{i}" for i in np.argsort(-wanted, kind="stable")[:4]]
 

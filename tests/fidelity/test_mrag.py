@@ -26,10 +26,10 @@ def heads(text: str) -> np.ndarray:
     return np.array(MODEL.vector(text), dtype=np.float32).reshape(4, 8)
 
 
-def found(version: Any) -> dict[str, float]:
+def found(version: Any, top_k: int = len(TEXTS)) -> dict[str, float]:
     index = MRAGIndex([TextNode(text=text, id_=f"n{i}") for i, text in enumerate(TEXTS)], embed_model=MODEL)
     llm = ScriptedLLM(json.dumps({"queries": QUERIES}))
-    retriever = index.as_retriever(similarity_top_k=6, llm=llm, **MRAGRetriever.paper(version))
+    retriever = index.as_retriever(similarity_top_k=top_k, llm=llm, **MRAGRetriever.paper(version))
     return {result.node_id: result.get_score() for result in retriever.retrieve(STORY)}
 
 
@@ -49,14 +49,20 @@ def test_the_importance_of_a_head_is_its_mean_norm_times_its_mean_distance():
     np.testing.assert_allclose(index.importance, importance_by_pairs(np.stack([heads(t) for t in TEXTS])), rtol=1e-9)
 
 
-def test_fusion_applies_the_votes_to_the_queries_of_a_model_and_not_to_the_question():
-    """Section 4.2: "Each question is separately applied"; reciprocal ranks with a constant of 60, as in the code."""
+@pytest.mark.parametrize("depth", [len(TEXTS), 2])
+def test_fusion_applies_the_votes_to_the_queries_of_a_model_and_not_to_the_question(depth: int):
+    """Section 4.2: "Each question is separately applied"; reciprocal ranks with a constant of 60, as in the code.
+
+    The code fuses lists of as many documents as are fetched.
+    """
     vectors = np.stack([heads(text) for text in TEXTS])
     scores = importance_by_pairs(vectors)
     total = np.zeros(len(TEXTS))
     for query in QUERIES:
         votes = votes_by_hand(vectors, heads(query), scores, 32, "mrag")
-        for place, row in enumerate(sorted(votes, key=lambda row: -votes[row])):
+        for place, row in enumerate(sorted(votes, key=lambda row: -votes[row])[:depth]):
             total[row] += 1 / (60 + place)
-    best = len(QUERIES) / 60
-    assert found("fusion") == pytest.approx({f"n{row}": score / best for row, score in enumerate(total)}, abs=1e-6)
+    wanted = {f"n{row}": 60 * score / len(QUERIES) for row, score in enumerate(total)}
+    got = found("fusion", depth)
+    assert got == pytest.approx({name: wanted[name] for name in got}, abs=1e-6)
+    assert sorted(got.values()) == pytest.approx(sorted(wanted.values())[-depth:], abs=1e-6)

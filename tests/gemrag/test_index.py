@@ -114,7 +114,7 @@ def test_themes_of_no_more_than_a_third_of_the_chunks():
 
 def test_no_questions_and_no_themes_are_modes():
     index = build(extractor=KeyphraseQuestionExtractor(num_questions=0), num_themes=0)
-    assert index.index_struct.counters["questions"] == index.index_struct.counters["themes"] == 0
+    assert index.index_struct.counters["themes"] == len(index.state.chunk_layer.questions) == 0
     (found, *others) = index.as_retriever().explain("loom silk weaver thread number0 loom.")
     assert (found.node_id, found.question, found.hub) == ("n0-00", None, 0)
     assert found.text_similarity == pytest.approx(1)

@@ -1,5 +1,6 @@
 """The retriever's two modes, its budgets, and its explanations."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from tests.shifted import ShiftedEmbedding
 from llama_index.gemrag import GEMRAGIndex
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.vectors.question_scores import result_scores
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +60,14 @@ def test_edges_bring_what_hangs_together(index):
 
 
 def test_an_explanation_names_the_question_and_adds_up(index):
-    why = index.as_retriever(similarity_top_k=1).explain("whether engine cards gears wheels number5 cards.?")[0]
+    retriever = index.as_retriever(similarity_top_k=len(index.docstore.docs), max_summaries=0)
+    every = retriever.explain("whether engine cards gears wheels number5 cards.?")
+    why = every[0]
     assert why.node_id == "n1-05"
     assert why.question == "whether engine cards gears wheels number5 cards.?"
     assert why.question_similarity == pytest.approx(1)
-    assert why.score == pytest.approx((1 + why.nearness / (1 + abs(why.nearness))) / 2)
+    nearness = np.array([each.nearness for each in every])
+    assert [each.score for each in every] == pytest.approx(result_scores(nearness, nearness).tolist())
     assert why.lexical > 0
     assert why.sources == ["n1-05"]
     assert build([]).as_retriever().explain("x") == []

@@ -16,15 +16,22 @@ from tests.serving.places import everything_in
 from tests.serving.reads import count_reads, refuse_other_reads
 from tests.serving.twins import Twins
 
-from llama_index.gemrag import GEMRAGIndex, GEMRAGPostprocessor, GEMRAGRetriever, builder, group_reader
+from llama_index.gemrag import (
+    GEMRAGIndex,
+    GEMRAGPostprocessor,
+    GEMRAGRetriever,
+    KeyphraseQuestionExtractor,
+    builder,
+    group_reader,
+)
 from llama_index.gemrag.group_reader import GroupReader
 from llama_index.gemrag.memory_rows import GROUPS, OF_GROUP, QUESTIONS, THEME_QUESTIONS, UNWRITTEN, MemoryRows
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.themes.grouping import ChunkGroup, group_sizes, own_groups
-from llama_index.ragkit import node_from_record
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.derived_nodes import node_from_record
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 
@@ -294,6 +301,17 @@ def test_a_chunk_is_found_by_a_question_whatever_its_text(tmp_path: Path):
     for index in twins:
         found = index.as_retriever(similarity_top_k=1, lexical_weight=0.0).retrieve("who sang of marzipan?")
         assert [each.node.node_id for each in found] == ["x301"]
+
+
+def test_questions_that_are_not_embedded_are_explained_as_in_memory(tmp_path: Path):
+    twins = MemoryTwins(tmp_path, corpus(), extractor=KeyphraseQuestionExtractor())
+    wander(twins, 5, 4, twins.check)
+    for prompt in PROMPTS:
+        twins.same(prompt)
+        ours, theirs = ([why.question for why in each.as_retriever().explain(prompt)] for each in twins)
+        assert ours == theirs
+    assert any(ours)
+    assert not len(twins.memory.state.chunk_layer.questions)
 
 
 def test_a_theme_of_another_group_keeps_its_text_and_is_found_by_the_new_one(tmp_path: Path):

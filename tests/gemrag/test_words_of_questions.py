@@ -81,7 +81,8 @@ def test_words_that_a_chunk_has_count_no_more_for_its_questions():
     text, asked = Counter({"oven": 1, "hot": 2}), {"questions": ["Oven, hot oven furnace?", "Which furnace?"]}
     assert terms_with_questions(text, asked) == Counter({"hot": 2, "furnace": 2, "oven": 1, "which": 1})
     assert terms_with_questions(text, None) == text
-    with_phrases = build(nodes(), extractor=KeyphraseQuestionExtractor())  # which have no words but the texts'
+    phrases = KeyphraseQuestionExtractor(embed_questions=True)  # which have no words but the texts'
+    with_phrases = build(nodes(), extractor=phrases)
     without = build(nodes(), extractor=KeyphraseQuestionExtractor(num_questions=0))
     assert len(with_phrases.state.chunk_layer.questions) == len(TEXTS)
     for question in WORDS:

@@ -18,9 +18,10 @@ from llama_index.graphrag import (
     PublishedOptions,
     ReportMapReduce,
 )
-from llama_index.ragkit import HybridRetriever, RetryPolicy, count_tokens
+from llama_index.ragkit import HybridRetriever, RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
+from llama_index.ragkit.text.tokens import count_tokens
 
 QUESTION = "Where did Bede Orr see it?"
 PRIMER = "Answer the question from the numbered passages"

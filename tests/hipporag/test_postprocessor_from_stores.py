@@ -23,8 +23,10 @@ def build(nodes: list[TextNode], **options: Any) -> HippoRAGIndex:
 
 def stored(folder: Path, nodes: list[TextNode]) -> HippoRAGIndex:
     made: dict[str, MatrixVectorStore] = {}
-    context = storage_context(f"sqlite:///{folder}/x.db", lambda space, _: made.setdefault(space, MatrixVectorStore()))
-    return build(nodes, storage_context=context, serve_from="stores")
+    context = storage_context(
+        f"sqlite:///{folder}/x.db", vectors=lambda space, _: made.setdefault(space, MatrixVectorStore())
+    )
+    return build(nodes, storage_context=context)
 
 
 def given(*ids: str) -> list[NodeWithScore]:

@@ -20,9 +20,9 @@ from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.search.question_graph import QuestionGraph
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.text.normalization import normalise
-from llama_index.ragkit import run_steps
 from llama_index.ragkit.sql import make_engine, reading
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.graph import edges as records_module
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.row_buffer import Record
@@ -76,20 +76,17 @@ OPTIONS = [
     {"conjunction": 0.5},
     {"published": PublishedWalk(max_steps=1)},
     {"published": PublishedWalk(length_normalization=0.5)},
-    {"ensemble": "none", "passage_seeds": "none"},
+    {"published": PublishedWalk(ensemble="none"), "passage_seeds": "none"},
     *(
         {
-            "passage_nodes": False,
             "passage_seeds": "none",
-            "ensemble": "none",
-            "published": PublishedWalk(counted=counted),
+            "published": PublishedWalk(ensemble="none", passage_nodes=False, counted=counted),
         }
         for counted in ("contains", "mentions", "facts")
     ),
     {
-        "passage_nodes": False,
         "passage_seeds": "none",
-        "published": PublishedWalk(length_normalization=1.0),
+        "published": PublishedWalk(passage_nodes=False, length_normalization=1.0),
         "max_phrase_share": 0.6,
     },
 ]
@@ -135,7 +132,7 @@ def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_
     resets += [(np.array([node], np.int64), np.ones(1)) for node in weights]
     assert set(question.read(resets, 10)) <= set(here)
     contents = in_memory({node_id: held[node_id] for node_id in here})
-    needed = not config.passage_nodes or config.published.length_normalization
+    needed = not config.published.passage_nodes or config.published.length_normalization
     part = question.part(here, found, contents if needed else None)
     row = {link.row: part.phrases.index(link.phrase) for link in found}
     local = QuerySeeds(found, {row[node]: weight for node, weight in weights.items()})

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import inspect
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,6 +34,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.vectors.nearness import hybrid_nearness
+from llama_index.ragkit.vectors.question_scores import result_scores
 
 # A chain: the question names Ada; the answer stands two facts away, in a passage that shares no word with it.
 CHAIN = {
@@ -73,8 +75,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "text": {},
     "entities": {"linking": "entities"},
     "facts": {"linking": "facts", "facts_top_k": 1},
-    "phrases alone": {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none"},
-    "average": {"ensemble": "average", "walk_weight": 0.99},
+    "phrases alone": {"passage_seeds": "none", "published": PublishedWalk(ensemble="none", passage_nodes=False)},
+    "average": {"published": PublishedWalk(ensemble="average"), "walk_weight": 0.99},
 }
 
 
@@ -165,7 +167,7 @@ def test_a_conjunction_finds_where_the_paths_of_two_names_meet(large: bool, monk
     if large:
         monkeypatch.setattr(graph_search, "PUSH_FROM", 0)
     question = "Who at Stanford studies Alzheimer?"
-    options = {"similarity_top_k": 2, "ensemble": "none", "passage_seeds": "none"}
+    options = {"similarity_top_k": 2, "published": PublishedWalk(ensemble="none"), "passage_seeds": "none"}
     assert set(ids(index.as_retriever(conjunction=1.0, **options).retrieve(question))) == {"m1", "m2"}
     scores = [n.score for n in index.as_retriever(**options, conjunction=0.5).retrieve(question)]
     assert scores[0] == 1.0
@@ -198,7 +200,7 @@ def test_where_nothing_links_nearness_alone_decides_and_says_so(index: HippoRAGI
         *(np.array([getattr(e, part) for e in near.values()]) for part in ("cosine", "lexical")), 0.5
     )
     assert {n.node.node_id: n.score for n in found} == pytest.approx(
-        dict(zip(near, ((1 + nearness / (1 + abs(nearness))) / 2).tolist(), strict=True))
+        dict(zip(near, result_scores(nearness, nearness).tolist(), strict=True))
     )
     assert all(e.fallback and e.walk is None for e in index.as_retriever().explain(question))
     empty = index_of({name: (text, []) for name, (text, _) in CHAIN.items()})
@@ -234,21 +236,22 @@ def test_specific_phrases_start_with_more():
 def test_long_lists_do_not_come_first_for_their_length():
     listed = [["Ada Byron", "knew", f"Person {i}"] for i in range(12)]
     index = index_of({"list": ("A list.", listed), "short": ("Short.", [["Ada Byron", "knew", "Babbage"]])})
-    options = {"passage_nodes": False, "passage_seeds": "none", "ensemble": "none"}
-    assert ids(index.as_retriever(**options).retrieve("Ada Byron"))[0] == "list"
-    assert (
-        ids(index.as_retriever(published=PublishedWalk(length_normalization=1.0), **options).retrieve("Ada Byron"))[0]
-        == "short"
-    )
+    walk = PublishedWalk(ensemble="none", passage_nodes=False)
+    for published, first in ((walk, "list"), (replace(walk, length_normalization=1.0), "short")):
+        retriever = index.as_retriever(published=published, passage_seeds="none")
+        assert ids(retriever.retrieve("Ada Byron"))[0] == first
 
 
 def test_the_ensemble_of_the_paper_asks_the_dense_scores_when_unsure(index: HippoRAGIndex):
-    options = {"linking": "entities", "passage_nodes": False, "passage_seeds": "none"}
+    options = {"linking": "entities", "passage_seeds": "none"}
     sure = {**options, "question_entities": {"q": ["Ada Byron"]}}
     unsure = {**options, "question_entities": {"q": ["Ada Lovelace"]}}
-    told = lambda **kwargs: [  # noqa: E731
-        (e.node_id, e.score, e.walk, e.cosine is not None) for e in index.as_retriever(**kwargs).explain("q")
-    ]
+
+    def told(ensemble: Any, **kwargs: Any) -> list[tuple[Any, ...]]:
+        published = PublishedWalk(ensemble=ensemble, passage_nodes=False)
+        explained = index.as_retriever(published=published, **kwargs).explain("q")
+        return [(e.node_id, e.score, e.walk, e.cosine is not None) for e in explained]
+
     walk, certain = told(ensemble="none", **sure), told(ensemble="uncertainty", **sure)
     assert [row[:3] for row in certain] == [row[:3] for row in walk]
     assert [row[:2] for row in told(ensemble="uncertainty", **unsure)] == [
@@ -324,7 +327,9 @@ def test_without_the_walk_the_order_is_that_of_nearness(
 ):
     question = "Ada Byron in London"
     near = {e.node_id: getattr(e, part) for e in index.as_retriever().explain(question)}
-    retriever = index.as_retriever(ensemble=ensemble, walk_weight=0, lexical_weight=lexical_weight)
+    retriever = index.as_retriever(
+        published=PublishedWalk(ensemble=ensemble), walk_weight=0, lexical_weight=lexical_weight
+    )
     assert [near[name] for name in ids(retriever.retrieve(question))] == pytest.approx(
         sorted(near.values(), reverse=True)
     )
@@ -410,9 +415,8 @@ def test_the_ablations_of_the_walk_reach_the_linked_phrases_and_their_neighbours
         {"link_threshold": 2},
         {"damping": 1.0},
         {"published": {"max_steps": 1}},
-        {"ensemble": "sum"},
         {"walk_weight": 1.5},
-        {"passage_seeds": "nearest", "passage_nodes": False},
+        {"passage_seeds": "nearest", "published": PublishedWalk(passage_nodes=False)},
         {"question_entities": "magic"},
         {"similarity_top_k": 0},
         {"subject_weight": 0},
@@ -423,7 +427,7 @@ def test_options_out_of_range_are_refused(index: HippoRAGIndex, wrong: dict[str,
         index.as_retriever(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"links_per_entity": 0}, {"max_steps": -1}, {"edges": "all"}])
+@pytest.mark.parametrize("wrong", [{"links_per_entity": 0}, {"max_steps": -1}, {"edges": "all"}, {"ensemble": "sum"}])
 def test_published_options_out_of_range_are_refused(wrong: dict[str, Any]):
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         PublishedWalk(**wrong)

@@ -18,9 +18,9 @@ SERVED = {case.name: case.name != "toy" for case in CASES}
 def stores(folder: Path) -> dict[str, Any]:
     made: dict[str, MatrixVectorStore] = {}
     context = storage_context(
-        f"sqlite:///{folder / 'index.db'}", lambda space, dimension: made.setdefault(space, MatrixVectorStore())
+        f"sqlite:///{folder / 'index.db'}", vectors=lambda space, dimension: made.setdefault(space, MatrixVectorStore())
     )
-    return {"storage_context": context, "serve_from": "stores"}
+    return {"storage_context": context}
 
 
 @pytest.mark.parametrize(

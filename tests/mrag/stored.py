@@ -31,7 +31,7 @@ class Twins:
         self._spaces: dict[str, BasePydanticVectorStore] = {}
         self._model = embed_model or self.model()
         context = self.context()
-        self.stored = build(storage_context=context, serve_from="stores", embed_model=self._model, **options)
+        self.stored = build(storage_context=context, embed_model=self._model, **options)
         self.memory = build(embed_model=self._model)
 
     @staticmethod
@@ -41,7 +41,9 @@ class Twins:
 
     def context(self) -> SQLStorageContext:
         """As another process would open it."""
-        return storage_context(self._url, lambda space, dimension: self._spaces.setdefault(space, ReturningStore()))
+        return storage_context(
+            self._url, vectors=lambda space, dimension: self._spaces.setdefault(space, ReturningStore())
+        )
 
     def again(self, **options: Any) -> Any:
         """The index in stores, opened once more."""

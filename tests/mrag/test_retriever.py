@@ -19,6 +19,7 @@ from llama_index.mrag import MRAGIndex, MRAGRetriever, SplitEmbedding
 from llama_index.mrag.voting.ranking import votes_weight
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError
 from llama_index.ragkit.vectors.nearness import hybrid_nearness
+from llama_index.ragkit.vectors.question_scores import result_scores
 
 STORY = "The Analytical Engine used punched cards. The loom wove silk in Lyon, and the Rhone flows by the town."
 
@@ -76,7 +77,7 @@ def test_a_question_of_one_aspect_is_nearness_without_a_vote():
     nearness = hybrid_nearness(np.array([w.cosine for w in why]), np.array([w.lexical for w in why]), 0.5)
     assert [w.nearness for w in why] == pytest.approx(nearness.tolist())
     assert nearness.tolist() == sorted(nearness, reverse=True)
-    assert [w.score for w in why] == pytest.approx(((1 + nearness / (1 + abs(nearness))) / 2).tolist())
+    assert [w.score for w in why] == pytest.approx(result_scores(nearness, nearness).tolist())
     assert all(w.vote_weight == 0 and not w.votes and not w.aspects for w in why)
 
 

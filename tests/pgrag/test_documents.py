@@ -312,8 +312,8 @@ def test_a_fact_with_words_of_another_chunk_passes_a_filter_only_with_it(way: st
     where = {}
     if way == "stores":
         url, made = f"sqlite:///{tmp_path / 'index.db'}", {}
-        context = storage_context(url, lambda space, _: made.setdefault(space, MatrixVectorStore()))
-        where = {"storage_context": context, "serve_from": "stores"}
+        context = storage_context(url, vectors=lambda space, _: made.setdefault(space, MatrixVectorStore()))
+        where = {"storage_context": context}
     index = build(chunks("lamp", "theft", "tower"), ScriptedLLM(good), **where)
     if way == "loaded":
         index = load_index_from_storage(index.storage_context, embed_model=HashEmbedding())

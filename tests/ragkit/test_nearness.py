@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.nearness import hybrid_nearness, standardised
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores, squashed
 
 
 def test_nearness_does_not_depend_on_the_habits_of_an_embedding_model():
@@ -43,6 +43,25 @@ def test_squashed_scores_keep_their_order():
     assert found.tolist() == sorted(found.tolist())
     assert (found[0], found[2]) == (0, 0.5)
     assert found[-1] < 1
+
+
+@given(
+    hnp.arrays(np.float64, st.integers(1, 150), elements=st.integers(-50, 50).map(float)),
+    st.floats(0.01, 100),
+    st.floats(-10, 10),
+)
+def test_scores_of_results_keep_order_and_distance_and_do_not_depend_on_unit_or_hidden_rows(scores, scale, shift):
+    found = result_scores(scores, scores)
+    assert ((found > 0) & (found < 1)).all()
+    assert (np.sign(np.subtract.outer(found, found)) == np.sign(np.subtract.outer(scores, scores))).all()
+    assert found.max() >= 0.5
+    hidden = np.append(scale * scores + shift, -np.inf)
+    assert result_scores(hidden, hidden) == pytest.approx([*found, 0.0])
+
+
+def test_without_a_difference_every_score_of_a_result_is_the_cutoff():
+    assert result_scores(np.array([2.0, 2.0, -np.inf]), np.array([2.0, 2.0])).tolist() == [0.5, 0.5, 0.0]
+    assert result_scores(np.zeros(0), np.zeros(0)).tolist() == []
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 20), elements=st.integers(-3, 3).map(float)), st.integers(1, 15))

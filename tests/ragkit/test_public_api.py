@@ -5,17 +5,12 @@ import inspect
 import llama_index.ragkit as ragkit
 
 PUBLIC = """
-AutoRetriever Builder Change ChunkView DerivedIndex DerivedPostprocessor DerivedRetriever DerivedStruct Estimate
-Explanation ExternalVectorStore Extraction ExtractionCache ExtractionContext ExtractiveSummarizer Failure FailureWatch
-FallbackEvent Found HybridRetriever IndexContents IndexKeywords IndexStorage LLMRetrieverKeywords LLMSummarizer
-LastQuery MatrixVectorStore NodeExtractor NodeFetch PipelineStore PostprocessorKeywords Prices PromptHolder PromptTexts
-Query RagKitError Record Records Rejected Resources RetrieverKeywords RetryPolicy SQLiteKVStore Selection Snapshot
-Space SpaceRows Steps StoredChunks Stores StructuredExtractor Summarizer SummaryBuilder SummaryMethods SummaryWriter
-ViewContents Words all_failed arun_steps as_bundle as_matrix call check_model complete content_id count_tokens deepened
-derived_node embed_texts fence fetch_derived find_llm find_values fit_tokens fresh gather immediate known_llm
-load_storage_context match_nodes node_from_record node_to_record nodes_of offload parse_model parse_pairs passages_of
-persist plain_answer plain_lines plain_text query_matrix register_index report_fallback run_steps search_at_once
-sort_key strip_reasoning take_nodes texts_of title_of to_plain whole_sentences with_example without_announcement
+AutoRetriever Builder Change CombinedExplanation CombinedRetriever DerivedIndex DerivedPostprocessor DerivedRetriever
+DerivedStruct Estimate Explanation Extraction ExtractionCache ExtractionContext ExtractiveSummarizer Failure
+FallbackEvent Found HybridRetriever IndexKeywords LLMRetrieverKeywords LLMSummarizer LastQuery MatrixVectorStore
+NodeExtractor PipelineStore PostprocessorKeywords Prices Query RagKitError Records RetrieverKeywords RetryPolicy
+SQLiteKVStore Selection Snapshot SpaceRows Steps StructuredExtractor Summarizer content_id load_storage_context offload
+persist register_index
 """
 
 

@@ -33,8 +33,9 @@ from tests.returning_store import ReturningStore
 from tests.storage.rows import DIM, FILTERS, STORES, Approximate, all_of, exact, space_rows, unit_rows, where
 from tests.together.stores import lancedb, postgres, qdrant
 
-from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows, arun_steps, run_steps
+from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows
 from llama_index.ragkit.errors import HalfWrittenError, StorageError, UnsupportedStoreError
+from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.shared_store_search import SPACE, label_of

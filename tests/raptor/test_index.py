@@ -10,7 +10,7 @@ from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.raptor.summarizers import FirstWords, FirstWordsSlowly
 
-from llama_index.ragkit import ExtractiveSummarizer, SQLiteKVStore
+from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
@@ -327,31 +327,7 @@ def test_what_a_killed_write_left_half_done_is_put_right_at_load(collection: str
     check(again)
 
 
-def told(number):
-    return Document(
-        text=f"The keeper of tower {number} lit lamp {number}. The bell of tower {number} is old.", id_=f"d{number}"
-    )
-
-
-def test_with_a_cache_an_insert_embeds_no_sentence_again_and_deletes_leave_none(tmp_path):
-    store = SQLiteKVStore(str(tmp_path / "cache.db"))
-    options = {"summarizer": ExtractiveSummarizer(), "summary_tokens": 40, "cache": store}
-    index = RaptorIndex.from_documents([told(i) for i in range(30)], **options)
-    before = set(index.embed_model.texts)
-    index.storage_context.persist(str(tmp_path / "stored"))
-    context = StorageContext.from_defaults(persist_dir=str(tmp_path / "stored"))
-    loaded = load_index_from_storage(context, embed_model=HashEmbedding(), **options)
-    loaded.insert(told(30))
-    sentences = {text for i in range(31) for text in told(i).text.split(". ")}
-    again = before.intersection(loaded.embed_model.texts)
-    assert not [text for text in again if text.rstrip(".") in {sentence.rstrip(".") for sentence in sentences}]
-    for i in range(31):
-        loaded.delete_ref_doc(f"d{i}", delete_from_docstore=True)
-    loaded.write_summaries()
-    assert store.get_all(collection="ragkit_extractions") == {}
-
-
-def test_an_insert_embeds_a_few_sentences_of_each_cluster_above_it_however_many_these_have():
+def test_an_insert_embeds_its_chunk_and_the_summaries_above_it_however_long_the_chunks_are():
     texts = [
         ". ".join(f"Tower {i} has bell {k} and {w} lamps" for k, w in enumerate("abcdefghijklmnopqrst"))
         for i in range(30)
@@ -363,14 +339,10 @@ def test_an_insert_embeds_a_few_sentences_of_each_cluster_above_it_however_many_
         summary_tokens=40,
         embed_model=model,
     )
+    assert len(model.texts) == 30 + len(index.state.written) + 1  # and what tells models apart
     model.texts.clear()
     index.insert(Document(text="Tower 30 has a new bell."))
-    assert len(model.texts) <= 1 + 13 * index.tree.height  # its chunk; twelve sentences and the summary for each layer
-
-
-def test_without_a_cache_nothing_keeps_the_vectors_of_sentences():
-    index = RaptorIndex.from_documents([told(i) for i in range(30)], summarizer=ExtractiveSummarizer())
-    assert all(not record["cache_keys"] for record in index.state.written.values())
+    assert len(model.texts) == 1 + index.tree.height
 
 
 def rows_are_those_of_the_state(index: RaptorIndex) -> bool:

@@ -20,6 +20,7 @@ from tests.shifted import ShiftedEmbedding
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.nearness import standardised, with_words
+from llama_index.ragkit.vectors.question_scores import result_scores
 from llama_index.raptor import RaptorIndex, RaptorRetriever
 from llama_index.raptor.config import Version
 
@@ -59,7 +60,7 @@ def test_scores_are_made_of_cosine_and_words(index: RaptorIndex):
     dense = standardised(np.array([w.cosine for w in chunks]))
     near = with_words(dense, np.array([w.lexical for w in chunks]), weight)
     assert [w.nearness for w in chunks] == pytest.approx(near.tolist())
-    assert [w.score for w in chunks] == pytest.approx([(1 + w.nearness / (1 + abs(w.nearness))) / 2 for w in chunks])
+    assert [w.score for w in chunks] == pytest.approx(result_scores(near, near).tolist())
 
 
 def test_without_lexical_weight_the_order_is_that_of_the_cosines(index: RaptorIndex):

@@ -66,12 +66,12 @@ def context(url: str, engine: Engine | None = None) -> SQLStorageContext:
             hnsw_kwargs={"hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": 800},
         )
 
-    return storage_context(engine or url, pgvector)
+    return storage_context(engine or url, vectors=pgvector)
 
 
 def built(case: Case, url: str) -> list[tuple[str, float]]:
     """An index over the database, and its answer."""
-    return ask(case.build(chunks("d", 3), storage_context=context(url), serve_from="stores"))
+    return ask(case.build(chunks("d", 3), storage_context=context(url)))
 
 
 def in_child(work: Any) -> int:

@@ -74,7 +74,7 @@ class ServedEnded(OfCase, FaultTests):
         return ServedPlace(self.where)
 
     def options(self, **given: Any) -> dict[str, Any]:
-        return super().options(**given, serve_from="stores")
+        return super().options(**given)
 
 
 def _lance_rows(folder: Path) -> Iterator[tuple[str, list[str]]]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from llama_index.ragkit import IndexStorage
 from llama_index.ragkit.sql import SQLKVStore
+from llama_index.ragkit.storage.index_storage import IndexStorage
 
 __all__ = ["count_reads", "refuse_other_reads"]
 

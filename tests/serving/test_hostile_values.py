@@ -77,7 +77,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     with ExitStack() as stack:
         place = Place(kind, tmp_path_factory.mktemp("hostile"), stack)
         given_documents = documents()
-        served = case.from_documents(given_documents, storage_context=place.open(), serve_from="stores")
+        served = case.from_documents(given_documents, storage_context=place.open())
         yield Pair(served, case.from_documents(given_documents), place)
 
 
@@ -142,7 +142,7 @@ def test_odd_names_of_tenants_and_indexes_and_files_are_names_and_nothing_more(
     with ExitStack() as stack:
         place = Place(kind, tmp_path, stack)
         for tenant in ("plain", hostile):
-            index = case.cls([], storage_context=place.open(tenant), serve_from="stores", **case.options())
+            index = case.cls([], storage_context=place.open(tenant), **case.options())
             index.set_index_id(hostile)
             index.insert(
                 Document(text=f"Lyon lies on the Rhone and the Saone, said {len(tenant)}.", id_=f"{hostile}.pdf")

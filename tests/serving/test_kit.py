@@ -36,7 +36,7 @@ class TestServedFromStores(
     def stores(self, given: dict[str, Any]) -> dict[str, Any]:
         if given.get("storage_context") is None:
             self.tenants += 1
-            given = {**given, "storage_context": self.place.open(str(self.tenants)), "serve_from": "stores"}
+            given = {**given, "storage_context": self.place.open(str(self.tenants))}
         return given
 
     def build(self, nodes: Sequence[BaseNode], **options: Any) -> Any:

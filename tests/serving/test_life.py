@@ -10,13 +10,13 @@ from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter,
 from tests.cases import QUESTION, TEXTS, Case, ask, chunks, retriever, told
 from tests.serving.places import Place, everything_in
 
+from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import storage_context
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 
 SPLIT = [SentenceSplitter(chunk_size=64, chunk_overlap=0)]
-STORES: dict[str, Any] = {"serve_from": "stores"}
 QUESTIONS = (QUESTION, "Where does the Rhone meet the Saone?", "cloves", "Who lit the lamp of the lighthouse?")
 
 
@@ -41,7 +41,7 @@ def same(one: Any, other: Any, **options: Any) -> bool:
 
 
 def test_life_from_build_to_forgetting_is_that_of_an_index_in_memory(case: Case, place: Place):
-    index = case.from_documents(documents(4), transformations=SPLIT, storage_context=place.open(), **STORES)
+    index = case.from_documents(documents(4), transformations=SPLIT, storage_context=place.open())
     twin = case.from_documents(documents(4), transformations=SPLIT)
     assert same(index, twin)
     canary = Document(text=f"Zanzibar exports cloves to {place.tag}x. {TEXTS[2]}", id_="Z")
@@ -65,7 +65,7 @@ def test_asynchronous_methods_do_the_same(case: Case, place: Place):
     async def live() -> list[tuple[str, float]]:
         context = place.open()
         index = await case.cls.afrom_documents(
-            documents(2), transformations=SPLIT, storage_context=context, **case.options(**STORES)
+            documents(2), transformations=SPLIT, storage_context=context, **case.options()
         )
         await index.ainsert(Document(text="Zanzibar exports cloves.", id_="Z"))
         await index.adelete_ref_doc("Z", delete_from_docstore=True)
@@ -85,7 +85,7 @@ def where(key: str, value: Any, operator: FilterOperator = FilterOperator.EQ) ->
 
 
 def test_filters_and_ids_are_kept(case: Case, place: Place):
-    index = case.from_documents(documents(4), transformations=SPLIT, storage_context=place.open(), **STORES)
+    index = case.from_documents(documents(4), transformations=SPLIT, storage_context=place.open())
     twin = case.from_documents(documents(4), transformations=SPLIT)
     of_two = set(index.ref_doc_info["D2"].node_ids)
     for options in (
@@ -107,7 +107,7 @@ def test_filters_and_ids_are_kept(case: Case, place: Place):
 
 
 def test_explanations_are_those_of_an_index_in_memory(case: Case, here: Place):
-    index = case.from_documents(documents(3), transformations=SPLIT, storage_context=here.open(), **STORES)
+    index = case.from_documents(documents(3), transformations=SPLIT, storage_context=here.open())
     twin = case.from_documents(documents(3), transformations=SPLIT)
     ours, theirs = (retriever(each, similarity_top_k=5).explain(QUESTION) for each in (index, twin))
     assert [each.text for each in ours] == [each.text for each in theirs]
@@ -115,7 +115,7 @@ def test_explanations_are_those_of_an_index_in_memory(case: Case, here: Place):
 
 
 def test_a_page_is_drawn_of_an_answer(case: Case, here: Place):
-    index = case.from_documents(documents(3), transformations=SPLIT, storage_context=here.open(), **STORES)
+    index = case.from_documents(documents(3), transformations=SPLIT, storage_context=here.open())
     assert "Lyon" in index.visualize(here.folder / "page.html", query=QUESTION).read_text(encoding="utf-8")
     again = case.load(here.open())
     with pytest.raises(ConfigurationError, match="served from stores"):
@@ -123,7 +123,7 @@ def test_a_page_is_drawn_of_an_answer(case: Case, here: Place):
 
 
 def test_what_needs_the_whole_index_says_so(case: Case, here: Place):
-    index = case.build(chunks("d", 3), storage_context=here.open(), **STORES)
+    index = case.build(chunks("d", 3), storage_context=here.open())
     with pytest.raises(ConfigurationError, match="served from stores"):
         index.state  # noqa: B018
     if hasattr(index, "to_networkx"):
@@ -132,11 +132,11 @@ def test_what_needs_the_whole_index_says_so(case: Case, here: Place):
 
 
 def test_an_empty_index_and_one_node_are_ordinary(case: Case, here: Place):
-    index = case.build([], storage_context=here.open(), **STORES)
+    index = case.build([], storage_context=here.open())
     assert ask(index) == []
     index.insert_nodes(chunks("d", 1))
     assert [text for text, _ in ask(index)] == [chunks("d", 1)[0].text]
-    assert "serve_from='stores'" in repr(index)
+    assert "in_stores=True" in repr(index)
     index.delete_ref_doc("d", delete_from_docstore=True)
     assert ask(index) == []
 
@@ -144,7 +144,7 @@ def test_an_empty_index_and_one_node_are_ordinary(case: Case, here: Place):
 def test_nodes_that_change_under_their_ids_keep_their_vectors(case: Case, place: Place):
     first, second = chunks("d", 3), chunks("d", 3)
     second[0].set_content("Zanzibar exports cloves.")
-    index = case.build(first, storage_context=place.open(), **STORES)
+    index = case.build(first, storage_context=place.open())
     for nodes in (second, first, second):
         index.insert_nodes(nodes)
         assert same(index, case.build(nodes))
@@ -158,7 +158,7 @@ def test_tenants_never_see_each_other(case: Case, place: Place):
     for name in ("one", "two"):
         nodes = [*chunks("d", 3)]
         nodes[0].set_content(f"Zanzibar exports cloves to {name}.")
-        indexes[name] = case.build(nodes, storage_context=place.open(name), **STORES)
+        indexes[name] = case.build(nodes, storage_context=place.open(name))
     for name, index in indexes.items():
         texts = [text for text, _ in ask(index, "Zanzibar exports cloves")]
         assert texts[0] == f"Zanzibar exports cloves to {name}."
@@ -174,12 +174,8 @@ def test_tenants_never_see_each_other(case: Case, place: Place):
 
 
 def test_what_cannot_be_is_refused_by_name(case: Case, here: Place):
-    with pytest.raises(ConfigurationError, match="storage_context"):
-        case.build(chunks("d", 2), **STORES)
-    with pytest.raises(ConfigurationError, match="no vector store for 'chunks'"):
-        case.build(chunks("d", 2), storage_context=storage_context(here.engine()), **STORES)
-    with pytest.raises(ConfigurationError, match="serve_from"):
-        case.build(chunks("d", 2), storage_context=here.open(), serve_from="disk")
-    case.build(chunks("d", 2), storage_context=here.open(), **STORES)
-    with pytest.raises(ConfigurationError, match="built with serve_from='stores'"):
-        case.load(here.open(), serve_from="memory")
+    with pytest.raises(ConfigurationError, match="in place of vector_store="):
+        case.build(chunks("d", 2), storage_context=here.open(), vector_store=MatrixVectorStore())
+    case.build(chunks("d", 2), storage_context=here.open())
+    with pytest.raises(ConfigurationError, match=r"vectors=.*no vector store for 'chunks'"):
+        ask(case.load(storage_context(here.engine())))

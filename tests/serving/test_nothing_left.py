@@ -15,8 +15,9 @@ from tests.serving.conftest import SERVED
 from tests.serving.fault_places import FAULT_PLACES, ServedEnded, ServedPlace
 from tests.serving.places import Kind, Place
 
-from llama_index.ragkit import Records, Steps, run_steps
+from llama_index.ragkit import Records, Steps
 from llama_index.ragkit.errors import ConcurrentWriteError
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage import commits
 from llama_index.ragkit.storage.commits import Commits
 from llama_index.ragkit.testing.index_kit.faults import KINDS, OPERATIONS
@@ -57,7 +58,7 @@ def rows(place: ServedPlace) -> dict[str, int]:
 @each_place
 def test_after_a_commit_that_failed_a_delete_leaves_what_there_was_and_a_drop_nothing(case: Case, kind: Kind) -> None:
     place = ServedPlace(kind)
-    index: Any = case.from_documents(BEFORE, transformations=SPLIT, storage_context=place.open(), serve_from="stores")
+    index: Any = case.from_documents(BEFORE, transformations=SPLIT, storage_context=place.open())
     rebuild(index)
     before = rows(place)
     for again in (False, True):
@@ -117,7 +118,7 @@ def vectors(place: Place, index: Any) -> dict[str, int]:
 def test_the_rows_of_a_writer_that_goes_on_stay(case: Case, here: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another writer waits for it in vain, is refused, and has deleted nothing."""
     monkeypatch.setattr(commits, "_PATIENCE", 0.1)
-    ours = case.build(chunks("d", 3), storage_context=here.open(), serve_from="stores")
+    ours = case.build(chunks("d", 3), storage_context=here.open())
     other: Any = case.load(here.open())
     held, refused = threading.Event(), threading.Event()
     commit = Commits.commit
@@ -140,7 +141,7 @@ def test_the_rows_of_a_writer_that_goes_on_stay(case: Case, here: Place, monkeyp
 
 
 def test_rows_of_a_writer_on_another_machine_go_when_another_has_taken_its_place(case: Case, here: Place) -> None:
-    index: Any = case.build(chunks("d", 3), storage_context=here.open(), serve_from="stores")
+    index: Any = case.build(chunks("d", 3), storage_context=here.open())
     before = vectors(here, index)
     with failing():
         index.insert(WRITTEN)
@@ -155,7 +156,7 @@ def test_rows_of_a_writer_on_another_machine_go_when_another_has_taken_its_place
 
 
 def test_notes_do_not_grow_with_the_writes_that_fail(case: Case, here: Place) -> None:
-    index: Any = case.build(chunks("d", 3), storage_context=here.open(), serve_from="stores")
+    index: Any = case.build(chunks("d", 3), storage_context=here.open())
     for _ in range(4):
         with failing():
             index.insert_nodes(chunks("e", 2))
@@ -167,8 +168,8 @@ def test_notes_do_not_grow_with_the_writes_that_fail(case: Case, here: Place) ->
 
 
 def test_a_drop_deletes_rows_that_no_record_knows_of(case: Case, here: Place) -> None:
-    index: Any = case.build(chunks("d", 3), storage_context=here.open(), serve_from="stores")
-    other = case.build(chunks("f", 3), storage_context=here.open("other"), serve_from="stores")
+    index: Any = case.build(chunks("d", 3), storage_context=here.open())
+    other = case.build(chunks("f", 3), storage_context=here.open("other"))
     with failing():
         index.insert(WRITTEN)
     stored, records = stored_commit(here, case)

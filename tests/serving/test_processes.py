@@ -58,7 +58,7 @@ def test_no_answer_is_torn_and_no_write_is_lost(kind: Any, case: Case, tmp_path:
     seconds = os.environ.get("SECONDS_BESIDE", "2")
     with ExitStack() as stack:
         place = Place(kind, tmp_path, stack)
-        case.build([*chunks("d", 3), *chunks("e", 3)], storage_context=place.open(), serve_from="stores")
+        case.build([*chunks("d", 3), *chunks("e", 3)], storage_context=place.open())
 
         def start(role: str, number: int) -> Worker:
             return Worker(WORKER, kind.name, place.tag, str(tmp_path), case.name, role, str(number), seconds)
@@ -90,7 +90,7 @@ KILLED = WORKER.replace("index.insert_nodes(chunks(document, 3))", "index.insert
 @pytest.mark.slow
 def test_a_killed_writer_holds_no_lock_and_leaves_no_doubles(case: Case, here: Place) -> None:
     twin = case.build(chunks("d", 3))
-    case.build(chunks("d", 3), storage_context=here.open(), serve_from="stores")
+    case.build(chunks("d", 3), storage_context=here.open())
     program = KILLED.replace("end, done =", "print('open', flush=True); end, done =")
     for wait in (0.0, 0.15, 0.4):
         worker = Worker(program, here.kind.name, here.tag, str(here.folder), case.name, "write", "0", "60")

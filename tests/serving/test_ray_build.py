@@ -33,7 +33,7 @@ def _shard(total: int, first: int, size: int) -> list[Document]:
 
 
 def test_a_build_by_shards_is_that_of_all_documents(case: Case, here: Place):
-    case.build([], storage_context=here.open(), serve_from="stores", transformations=SPLIT)
+    case.build([], storage_context=here.open(), transformations=SPLIT)
     done = build(partial(opened, case, here), shards(3, 2), on="here", documents_at_once=1)
     assert [(built.number, built.documents, built.written, built.error) for built in done] == [
         (n, 2, 2, "") for n in range(3)
@@ -48,7 +48,7 @@ def test_a_shard_that_fails_is_told_and_the_others_are_built(case: Case, here: P
     def broken() -> list[Document]:
         raise OSError("the disk is gone")
 
-    case.build([], storage_context=here.open(), serve_from="stores", transformations=SPLIT)
+    case.build([], storage_context=here.open(), transformations=SPLIT)
     done = build(partial(opened, case, here), [broken, *shards(1, 2)], on="here")
     assert [(built.written, built.error) for built in done] == [(0, "OSError: the disk is gone"), (2, "")]
     assert set(opened(case, here).ref_doc_info) == {"D0", "D1"}
@@ -63,7 +63,7 @@ def test_an_index_in_memory_is_refused(case: Case):
 
 
 def test_a_write_that_is_overtaken_is_planned_again_and_embeds_nothing_twice(case: Case, here: Place):
-    case.build(chunks("d", 3), storage_context=here.open(), serve_from="stores")
+    case.build(chunks("d", 3), storage_context=here.open())
     other, overtakes, embedded = case.load(here.open()), iter("a"), []
 
     class Overtaken(case.embed_model):
@@ -85,7 +85,7 @@ def test_a_write_that_is_overtaken_is_planned_again_and_embeds_nothing_twice(cas
 def test_a_write_that_is_always_overtaken_is_refused_and_changes_nothing(
     case: Case, here: Place, monkeypatch: pytest.MonkeyPatch
 ):
-    case.build(chunks("d", 3), storage_context=here.open(), serve_from="stores")
+    case.build(chunks("d", 3), storage_context=here.open())
     index, tries = case.load(here.open()), []
 
     def begin(*_: Any) -> Any:
@@ -132,7 +132,7 @@ def test_workers_on_ray_build_the_index(case: Case, kind: Any, tmp_path: Path):
         pytest.skip("built on Ray with the other stores")
     with ExitStack() as stack:
         place = Place(kind, tmp_path, stack)
-        case.build([], storage_context=place.open(), serve_from="stores", transformations=SPLIT)
+        case.build([], storage_context=place.open(), transformations=SPLIT)
         open_index = partial(opened_there, case.name, kind.name, place.tag, str(tmp_path))
         done = build(open_index, shards(4, 3), on="ray", workers=2, documents_at_once=2)
         assert [(built.number, built.written, built.error) for built in done] == [(n, 3, "") for n in range(4)]

@@ -18,7 +18,7 @@ def test_what_another_writer_has_settled_is_not_deleted_again(
     """Both writers find the vectors of a document to delete; the first writes the document again before the second
     comes to delete them.
     """
-    ours = case.build([*chunks("d", 3), *chunks("e", 3)], storage_context=here.open(), serve_from="stores")
+    ours = case.build([*chunks("d", 3), *chunks("e", 3)], storage_context=here.open())
     other = case.load(here.open())
     held, again = threading.Event(), threading.Event()
     second = threading.Thread(target=lambda: other.insert_nodes(chunks("x", 1)))

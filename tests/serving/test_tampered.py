@@ -22,7 +22,7 @@ STRUCTS = "index_store/data"
 
 @pytest.fixture
 def index(case: Case, here: Place) -> Any:
-    return case.from_documents(DOCUMENTS, storage_context=here.open(), serve_from="stores")
+    return case.from_documents(DOCUMENTS, storage_context=here.open())
 
 
 def answers(case: Case, here: Place) -> bool:

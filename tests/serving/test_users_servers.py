@@ -36,7 +36,7 @@ def test_an_odd_filter_or_a_lost_connection_changes_no_later_answer(case: Case, 
     nodes = [*chunks("d", 3), *chunks("e", 3)]
     for number, node in enumerate(nodes):
         node.metadata["tenant"] = ["A", "O'Brien"][number % 2]
-    index = case.build(nodes, storage_context=context(database), serve_from="stores")
+    index = case.build(nodes, storage_context=context(database))
 
     def answers(tenant: str | None) -> list[tuple[str, float]]:
         filters = None if tenant is None else MetadataFilters(filters=[MetadataFilter(key="tenant", value=tenant)])
@@ -202,9 +202,9 @@ def test_pgbouncer_may_give_each_transaction_another_session(case: Case, bouncer
 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or os.getuid() != 0, reason="only root can become another user")
-@pytest.mark.parametrize("serve_from", ["memory", "stores"])
+@pytest.mark.parametrize("in_stores", [False, True])
 @pytest.mark.parametrize("given", [case for case in CASES if case.name != "toy"], ids=lambda each: each.name)
-def test_a_file_in_a_folder_that_may_only_be_read_is_opened_and_asked(given: Case, serve_from: str, tmp_path: Path):
+def test_a_file_in_a_folder_that_may_only_be_read_is_opened_and_asked(given: Case, in_stores: bool, tmp_path: Path):
     import tempfile
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as place:
@@ -213,11 +213,11 @@ def test_a_file_in_a_folder_that_may_only_be_read_is_opened_and_asked(given: Cas
         url = f"sqlite:///{place}/index.db"
 
         def opened() -> SQLStorageContext:
-            factory = (lambda space, _: made.setdefault(space, MatrixVectorStore())) if serve_from == "stores" else None
-            return storage_context(make_engine(url), factory)
+            factory = (lambda space, _: made.setdefault(space, MatrixVectorStore())) if in_stores else None
+            return storage_context(make_engine(url), vectors=factory)
 
         first = opened()
-        index = given.build(chunks("d", 3), storage_context=first, serve_from=serve_from)
+        index = given.build(chunks("d", 3), storage_context=first)
         wanted = ask(index)
         first.records.engine.dispose()
         first.records._records.file.close()  # type: ignore[union-attr]

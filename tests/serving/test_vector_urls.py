@@ -167,9 +167,3 @@ def test_a_password_of_a_server_is_not_shown(tmp_path: Path):
     with pytest.raises(ConfigurationError) as refused:
         storage_context(f"sqlite:///{tmp_path / 'a.db'}", vectors="other://:secret@host")
     assert "secret" not in str(refused.value)
-
-
-def test_serve_from_memory_contradicts_such_a_context(tmp_path: Path, case: Case):
-    context = storage_context(f"sqlite:///{tmp_path / 'a.db'}", vectors=f"lancedb:///{tmp_path}")
-    with pytest.raises(ConfigurationError, match="contradicts the storage context"):
-        case.build(chunks("d", 2), storage_context=context, serve_from="memory")

@@ -32,7 +32,7 @@ class Twins(ABC):
         self.url = f"sqlite:///{folder / 'index.db'}"
         self.spaces: dict[str, BasePydanticVectorStore] = {}
         self.options = options
-        where = {"storage_context": self.context(), "serve_from": "stores"}
+        where = {"storage_context": self.context()}
         self.stored, self.memory = (self.build(given, **self.components(), **place) for place in (where, {}))
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Twins(ABC):
         def factory(space: str, dimension: int) -> BasePydanticVectorStore:
             return self.spaces.setdefault(space, MatrixVectorStore())
 
-        return storage_context(self.url, factory, tenant=tenant)
+        return storage_context(self.url, vectors=factory, tenant=tenant)
 
     def again(self) -> Any:
         return load_index_from_storage(self.context(), **self.components())

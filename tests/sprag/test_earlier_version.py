@@ -16,20 +16,20 @@ from llama_index.sprag import RuleContext, SpRAGIndex
 
 EXTRACTOR = RuleContext(salient_terms=2)
 QUESTION = "What did the pilots ask for?"
-ANSWERS = {  # of the version that stored it
+ANSWERS = {  # the order of the version that stored it; scores as they are shown now
     1.0: [
-        ("The pilots ask for a boat.", 0.828053),
-        ("Outlook.", 0.79143),
-        ("The council decides in autumn.", 0.782937),
-        ("A new crane is to be bought.", 0.763141),
-        ("Pilots came back to work in May.", 0.452978),
+        ("The pilots ask for a boat.", 0.818182),
+        ("Outlook.", 0.773983),
+        ("The council decides in autumn.", 0.763419),
+        ("A new crane is to be bought.", 0.738311),
+        ("Pilots came back to work in May.", 0.365298),
     ],
     0.5: [
-        ("The pilots ask for a boat.", 0.843089),
-        ("Outlook.", 0.787075),
-        ("The council decides in autumn.", 0.773819),
-        ("A new crane is to be bought.", 0.714566),
-        ("Pilots came back to work in May.", 0.501319),
+        ("The pilots ask for a boat.", 0.835215),
+        ("Outlook.", 0.766218),
+        ("The council decides in autumn.", 0.748961),
+        ("A new crane is to be bought.", 0.666998),
+        ("Pilots came back to work in May.", 0.384992),
     ],
 }
 

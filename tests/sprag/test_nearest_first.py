@@ -56,7 +56,7 @@ def test_the_first_segment_has_the_nearest_chunk(index, options):
         assert SENTENCES[number][:20] in nearest.node.get_content()
         found = index.as_retriever(**options).retrieve(question)
         assert nearest.node.node_id in chunks_of(found[0])
-        assert found[0].score == pytest.approx(1.0)
+        assert found[0].score == pytest.approx(nearest.score)
         scores = [result.score for result in found]
         assert scores == sorted(scores, reverse=True)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import MetadataMode, NodeRelationship, NodeWithScore, QueryBundle
+from llama_index.core.schema import MetadataMode, NodeRelationship, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.utils import get_tokenizer
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from tests.sprag.corpus import PAGES, SPLIT, letter, report
@@ -65,6 +65,21 @@ def test_a_budget_of_tokens_holds_for_what_the_llm_reads(index, budget, selectio
     used = sum(len(tokens(result.node.get_content(metadata_mode=MetadataMode.LLM))) for result in found)
     assert used <= budget
     assert found or budget == 10
+
+
+def test_a_budget_is_filled_from_further_documents_where_each_is_a_single_chunk():
+    """Ten documents as published; with long ones, their chunks fill the budget."""
+    texts = [f"The pilots of harbour {i} asked for a boat, a lamp and a rope in the year 19{i}." for i in range(10, 50)]
+    index = SpRAGIndex([TextNode(text=text, id_=str(i)) for i, text in enumerate(texts)], extractor=RuleContext())
+    tokens = get_tokenizer()
+
+    def used(**keywords):
+        found = index.as_retriever(token_budget=500, similarity_top_k=50, **keywords).retrieve(QUESTION)
+        return sum(len(tokens(result.node.get_content(metadata_mode=MetadataMode.LLM))) for result in found)
+
+    longest = max(len(tokens(text)) for text in texts)
+    assert 450 <= used() <= 500
+    assert used(fill=False) <= 10 * longest
 
 
 def test_a_filter_holds_for_every_part_of_a_segment():

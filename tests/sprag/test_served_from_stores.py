@@ -251,6 +251,9 @@ def test_a_question_reads_many_rows_at_once_and_the_documents_of_the_best_alone(
     refuse_other_reads(monkeypatch)
     assert index.as_retriever().retrieve(QUESTION)
     assert len(reads) <= 12
+    reads.clear()
+    assert index.as_retriever(fill=False).retrieve(QUESTION)
+    assert len(reads) <= 12
     assert 0 < max(keys for collection, keys in reads if collection.endswith("sprag_documents")) <= 10
 
 

@@ -12,7 +12,7 @@ from tests.sprag.corpus import PAGES, SPLIT, letter, report
 from llama_index.ragkit.errors import CacheRequiredError, ExtractionError
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
-from llama_index.sprag import AutoContext, SpRAGIndex
+from llama_index.sprag import AutoContext, FirstGenerationContext, SpRAGIndex
 
 ONCE = RetryPolicy(max_attempts=1, min_wait=0.0)
 
@@ -45,7 +45,9 @@ def test_one_call_a_document_whatever_its_pages():
     llm = ScriptedLLM(reply)
     index = built([*report(), letter()], llm)
     assert len(llm.prompts) == 2
-    assert SpRAGIndex.estimate([*report(), letter()], transformations=SPLIT, llm=llm).calls == 2
+    for extractor in (AutoContext(), FirstGenerationContext()):
+        given = {"transformations": SPLIT, "llm": llm, "extractor": extractor}
+        assert SpRAGIndex.estimate([*report(), letter()], **given).calls == 2
     assert {header.splitlines()[0] for header in headers(index).values()} == {"About the harbour", "About the lamp"}
     assert all("This document is about: the " in header for header in headers(index).values())
 

@@ -13,10 +13,11 @@ from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from sqlalchemy import event, text
 from tests.processes import Worker
 
-from llama_index.ragkit import ExtractionCache, SQLiteKVStore, run_steps
+from llama_index.ragkit import ExtractionCache, SQLiteKVStore
 from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.sql import SQLKVStore, reading, writing
 from llama_index.ragkit.sql.engine import transaction
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing.store_kit import (
     DocumentStoreConformance,
     KeyValueIsolationTests,

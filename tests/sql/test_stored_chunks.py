@@ -11,9 +11,10 @@ from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter,
 from numpy.typing import NDArray
 from sqlalchemy import Engine
 
-from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows, arun_steps, run_steps
+from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows
 from llama_index.ragkit.sql import SQLLexicalIndex, storage_context
 from llama_index.ragkit.sql.lexical_rows import LexicalRows, StoredTexts
+from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.storage.stored_space import StoredSpace

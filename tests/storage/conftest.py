@@ -7,9 +7,10 @@ from uuid import uuid4
 import pytest
 from tests.sql.conftest import database
 
-from llama_index.ragkit import MatrixVectorStore, Stores
+from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.sql import make_engine
 from llama_index.ragkit.sql.stores import SQLStores
+from llama_index.ragkit.storage.interface import Stores
 from llama_index.ragkit.storage.local_stores import LocalStores
 
 

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.memory import arrays_with
 
-from llama_index.ragkit import Stores
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.storage.graph import edges as edges_module
 from llama_index.ragkit.storage.graph.edges import (
@@ -28,6 +27,7 @@ from llama_index.ragkit.storage.graph.edges import (
 )
 from llama_index.ragkit.storage.graph.interface import GraphRows, NodeRows
 from llama_index.ragkit.storage.graph.local_graph import LocalGraph
+from llama_index.ragkit.storage.interface import Stores
 
 HUB = 7
 Edges = Counter[tuple[int, int, int, int]]  # node, neighbor, source, kind

@@ -18,9 +18,11 @@ from tests.returning_store import ReturningStore
 from tests.sql.conftest import database
 from tests.storage.rows import FILTERS, STORES, Approximate, all_of, exact, space_rows, unit_rows, where
 
-from llama_index.ragkit import MatrixVectorStore, Records, Selection, Space, SpaceRows, Steps, arun_steps, run_steps
+from llama_index.ragkit import MatrixVectorStore, Records, Selection, SpaceRows, Steps
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine, storage_context
+from llama_index.ragkit.steps import arun_steps, run_steps
+from llama_index.ragkit.storage.interface import Space
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.storage.vector_spaces import VectorSpace
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.storage.texts import QUESTIONS, WORDS, Texts, make_tiny, sentence
 
-from llama_index.ragkit import Stores, Words
+from llama_index.ragkit.storage.interface import Stores, Words
 from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.storage.local_words import LocalWords
 from llama_index.ragkit.text.lexical_index import LexicalIndex

@@ -7,8 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from llama_index.ragkit import Words
 from llama_index.ragkit.sql import lexical_records, lexical_rows, lexical_search
+from llama_index.ragkit.storage.interface import Words
 from llama_index.ragkit.text import lexical_index
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms

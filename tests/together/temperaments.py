@@ -23,8 +23,9 @@ from llama_index.graphrag import EntityExtractor, GraphRAGIndex, ReportMapReduce
 from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, IRCoTRetriever, NounPhraseExtractor, OpenIEExtractor
 from llama_index.mrag import MRAGIndex, MRAGRetriever, MultiAspectGenerator
 from llama_index.pgrag import MindMapExtractor, OutlineExtractor, PGRAGIndex
-from llama_index.ragkit import ExtractiveSummarizer, FallbackEvent, LLMSummarizer, RetryPolicy, run_steps
+from llama_index.ragkit import ExtractiveSummarizer, FallbackEvent, LLMSummarizer, RetryPolicy
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 from llama_index.raptor import RaptorIndex
 from llama_index.sprag import AutoContext, RuleContext, SpRAGIndex

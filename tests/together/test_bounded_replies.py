@@ -17,10 +17,12 @@ from tests.together.test_pieces_that_fail import GOOD, each_asking, of_documents
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor, Reading
 from llama_index.hipporag import OpenIEExtractor
 from llama_index.hipporag.extraction.openie_extractor import Triples
-from llama_index.ragkit import complete, plain_answer, run_steps
+from llama_index.ragkit.llm.announcements import plain_answer
+from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.json.bounds import bounded
 from llama_index.ragkit.llm.limits import limited
 from llama_index.ragkit.llm.reasoning import strip_reasoning
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 from llama_index.ragkit.text.held import TextWords
 from llama_index.sprag import AutoContext, SpRAGIndex

@@ -13,7 +13,6 @@ from llama_index.graphrag import CosineResolver, GraphRAGQueryEngine, LLMResolve
 from llama_index.hipporag import IRCoTRetriever
 from llama_index.mrag import MultiAspectGenerator, MultiHeadEmbedding, SplitEmbedding
 from llama_index.ragkit import (
-    ExternalVectorStore,
     ExtractionCache,
     ExtractiveSummarizer,
     HybridRetriever,
@@ -21,6 +20,7 @@ from llama_index.ragkit import (
     MatrixVectorStore,
     SQLiteKVStore,
 )
+from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.testing import HashEmbedding
 
 SECRET = "sk-0123456789"

@@ -88,8 +88,8 @@ def test_a_copy_of_an_index_in_stores_is_another_view_of_it(
 ) -> None:
     pytest.importorskip("lancedb")
     monkeypatch.setenv("FOLDER", str(tmp_path / "vectors"))
-    context = storage_context(f"sqlite:///{tmp_path}/index.db", lancedb_in)
-    index = case.build(chunks("d", 3), storage_context=context, serve_from="stores")
+    context = storage_context(f"sqlite:///{tmp_path}/index.db", vectors=lancedb_in)
+    index = case.build(chunks("d", 3), storage_context=context)
     other = copied(retriever(index, similarity_top_k=10))
     assert told(other.retrieve(QUESTION)) == ask(index)
     index.insert_nodes(chunks("e", 2))

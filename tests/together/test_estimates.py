@@ -8,9 +8,11 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import Document, TextNode
 from tests.cases import CASES, Case
 
+from llama_index.gemrag import KeyphraseQuestionExtractor
 from llama_index.graphrag import CosineResolver, LLMResolver
-from llama_index.ragkit import Estimate, ExtractiveSummarizer, count_tokens
-from llama_index.ragkit.index.dry_run import sample_of
+from llama_index.ragkit import Estimate, ExtractiveSummarizer
+from llama_index.ragkit.index.dry_run import HashedWords, sample_of
+from llama_index.ragkit.text.tokens import count_tokens
 
 SUBJECTS = ("Ada Byron", "Charles Babbage", "the Royal Society", "Tern Rock", "Captain Hale", "the harbour of Oban")
 DEEDS = ("kept the lamp", "drew the engine", "wrote to the keeper", "paid for the tower", "repaired the bell")
@@ -126,11 +128,18 @@ def test_a_sample_is_of_documents_spread_over_all() -> None:
     assert [node.node_id for node in sample_of(nodes, 4)] == ["n0", "n25", "n50", "n75"]
 
 
-def test_the_extractive_summarizer_is_counted_with_its_sentences() -> None:
-    case = next(case for case in CASES if case.name == "raptor")
-    with_sentences = estimate(case, documents(), summarizer=ExtractiveSummarizer())
-    without = case.cls.estimate(documents(), transformations=SPLIT)
-    assert with_sentences.embedded_texts > without.embedded_texts > 24
+@pytest.mark.parametrize("name", ["raptor", "gemrag"])
+def test_without_an_llm_chunks_and_summaries_are_embedded_and_nothing_else(name: str) -> None:
+    case = next(case for case in CASES if case.name == name)
+    parts: dict[str, Any] = {"gemrag": {"extractor": KeyphraseQuestionExtractor()}}.get(name, {})
+    parts["summarizer"] = ExtractiveSummarizer()
+    model = HashedWords(model_name="that of estimates, so that clusters are the same")
+    index = case.cls.from_documents(documents(), transformations=SPLIT, embed_model=model, **parts)
+    written = len(index.state.written)
+    assert written
+    assert model.texts == len(index.docstore.docs) + written + 1  # and what tells models apart
+    said = case.cls.estimate(documents(), transformations=SPLIT, **parts)
+    assert (said.embedded_texts, said.embedded_tokens) == (model.texts, model.tokens)
 
 
 def test_bars_say_what_is_embedded(capsys: pytest.CaptureFixture[str]) -> None:

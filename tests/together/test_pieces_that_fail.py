@@ -15,10 +15,11 @@ from tests.together.server import client
 
 from llama_index.graphrag import EntityExtractor, GraphRAGIndex
 from llama_index.hipporag import HippoRAGIndex, OpenIEExtractor
-from llama_index.ragkit import FailureWatch, run_steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
+from llama_index.ragkit.extraction.failure_watch import FailureWatch
 from llama_index.ragkit.llm.json.shapes import ITEMS, read_reply
 from llama_index.ragkit.llm.json.shapes import Reply as ReplyModel
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 from llama_index.sprag import AutoContext, SpRAGIndex
 

@@ -10,9 +10,10 @@ from llama_index.core.schema import TextNode
 from tests.together.plugins import ONCE
 
 from llama_index.gemrag import UtilityQuestionExtractor
-from llama_index.ragkit import LLMSummarizer, PromptHolder, RetryPolicy, run_steps
+from llama_index.ragkit import LLMSummarizer, RetryPolicy
 from llama_index.ragkit.errors import ExtractionError
-from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, first_wording, prompt_version
+from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder, first_wording, prompt_version
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import ScriptedLLM
 
 # What is written for benchmarks, and what has a schema of the user's.

@@ -35,12 +35,13 @@ def build(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Any]:
         if request.param == "stores":
             vectors: dict[str, MatrixVectorStore] = {}
             kwargs["storage_context"] = storage_context(
-                f"sqlite:///{tmp_path}/index.db", lambda space, _: vectors.setdefault(space, MatrixVectorStore())
+                f"sqlite:///{tmp_path}/index.db",
+                vectors=lambda space, _: vectors.setdefault(space, MatrixVectorStore()),
             )
         nodes = chunks("d", 6)
         for number, node in enumerate(nodes):
             node.metadata["part"] = "ab"[number % 2]
-        return case.build(nodes, serve_from=request.param, **kwargs)
+        return case.build(nodes, **kwargs)
 
     return made
 

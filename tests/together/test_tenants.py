@@ -86,7 +86,7 @@ class Indexes:
             if way == "stores":
                 folder = self._folder / f"{case.name} {alone}"
                 folder.mkdir()
-                where = {"storage_context": Place(PLACES[0], folder, self._stack).open(), "serve_from": "stores"}
+                where = {"storage_context": Place(PLACES[0], folder, self._stack).open()}
             self._made[key] = case.build(OURS if alone else BOTH, **where)
         return self._made[key]
 

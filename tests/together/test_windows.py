@@ -24,10 +24,13 @@ from llama_index.graphrag import (
 )
 from llama_index.hipporag import HippoRAGIndex, OpenIEExtractor
 from llama_index.pgrag import MindMapExtractor, PGRAGIndex
-from llama_index.ragkit import ExtractiveSummarizer, LLMSummarizer, complete, count_tokens, run_steps
+from llama_index.ragkit import ExtractiveSummarizer, LLMSummarizer
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts, overflow, within
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.raptor import RaptorIndex
 from llama_index.sprag import AutoContext, SpRAGIndex
 

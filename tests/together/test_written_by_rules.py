@@ -14,16 +14,10 @@ from tests.together.plugins import ONCE
 
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex, ReportWriter
-from llama_index.ragkit import (
-    ExtractiveSummarizer,
-    LLMSummarizer,
-    MatrixVectorStore,
-    NodeExtractor,
-    Summarizer,
-    node_from_record,
-)
+from llama_index.ragkit import ExtractiveSummarizer, LLMSummarizer, MatrixVectorStore, NodeExtractor, Summarizer
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.sql import storage_context
+from llama_index.ragkit.storage.derived_nodes import node_from_record
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM, chunks
 from llama_index.raptor import RaptorIndex
 from llama_index.sprag import AutoContext, RuleContext, SpRAGIndex
@@ -200,7 +194,7 @@ def test_an_index_in_stores_knows_what_rules_have_written(kind: Kind, tmp_path: 
 
     def context() -> Any:
         url = f"sqlite:///{tmp_path / 'index.db'}"
-        return storage_context(url, lambda space, _: spaces.setdefault(space, MatrixVectorStore()))
+        return storage_context(url, vectors=lambda space, _: spaces.setdefault(space, MatrixVectorStore()))
 
     llm = Model(kind)
     failed = build(kind, Model(kind)).failures()

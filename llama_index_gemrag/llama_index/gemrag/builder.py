@@ -35,22 +35,16 @@ from llama_index.gemrag.themes.grouping import (
     group_sizes,
     own_group,
 )
-from llama_index.ragkit import (
-    Change,
-    ChunkView,
-    Failure,
-    IndexStorage,
-    Record,
-    Resources,
-    Selection,
-    Snapshot,
-    Steps,
-    SummaryBuilder,
-    SummaryWriter,
-    ViewContents,
-    run_steps,
-    sort_key,
-)
+from llama_index.ragkit import Change, Failure, Selection, Snapshot, Steps
+from llama_index.ragkit.index.builder import SummaryBuilder
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.summaries import SummaryWriter
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.nodes import sort_key
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["GEMRAGBuilder"]
 
@@ -75,7 +69,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
     def __init__(self, storage: IndexStorage, resources: Resources, config: MemoryConfig) -> None:
         super().__init__(storage, resources, config)
         self._rows = MemoryRows(storage)
-        self._questions = QuestionWriter(storage, resources, self._rows, config.question_role)
+        self._questions = QuestionWriter(storage, resources, self._rows, config)
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
         self.memory = MemoryView(storage, self._rows)
         self._rows_differ = False  # from the state in memory
@@ -108,7 +102,9 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
             yield from self._remove_orphans(space, owners)
         state = GEMRAGState.of(*(self._vectors() or found), themes, written)
         self._rows_differ = not (yield from self._rows.are_of(state, self.config))
-        self.storage.struct.counters.update(questions=len(state.chunk_layer.questions), themes=len(written))
+        self.storage.struct.counters["themes"] = len(written)
+        if "questions" in self.storage.struct.counters:
+            self.storage.struct.counters["questions"] = len(state.chunk_layer.questions)
         return state
 
     def _remove_orphans(self, space: str, owners: Snapshot | Mapping[str, Record]) -> Steps[None]:
@@ -135,7 +131,12 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         return ThemeWriter(*given, self.config.max_theme_tokens)
 
     def _bring_forward(self) -> Steps[None]:
-        """Give chunks without a document their own group, which they did not have in stores before."""
+        """Bring what earlier versions have stored to what this one stores.
+
+        Chunks without a document have a group of their own, and key phrases are not embedded.
+        """
+        if not self._questions.embeds:
+            yield from self._questions.delete_all()
         earlier, own = own_group(None), own_group(NO_DOCUMENT)
         if self.config.group_by in DOCUMENT_KEYS:
             moved = yield from self._rows.move_chunks(earlier, own)
@@ -151,7 +152,11 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
 
     def prepare(self, change: Change) -> Steps[None]:
         """Embed the questions of a change."""
-        yield from self._questions.prepare(QUESTIONS, _asked(change))
+        yield from self._questions.prepare(QUESTIONS, self._asked(change))
+
+    def _asked(self, change: Change) -> dict[str, list[str]]:
+        """The questions of new chunks that are embedded."""
+        return {node.node_id: self._questions.embedded(change.records.get(node.node_id)) for node in change.added}
 
     def apply(self, state: GEMRAGState, change: Change) -> Steps[GEMRAGState]:
         """Bring the memory up to date.
@@ -160,7 +165,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         delete without inserts this is deferred to the next insert, unless `summaries="eager"`.
         """
         writer = yield from self._begin(state)
-        for name in ("questions", "themes", "failed_themes"):
+        for name in (*(["questions"] if self._questions.embeds else []), "themes", "failed_themes"):
             self.storage.struct.counters.setdefault(name, 0)
         removed = yield from self._rows.chunks(change.removed)
         yield from writer.read([name for row in removed.values() for name in row["themes"]])
@@ -168,7 +173,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         yield from writer.delete(list(writer.themes))  # delete everything derived from a deleted chunk first
         yield from self._questions.delete(QUESTIONS, change.removed)
         yield from self._rows.delete_chunks(change.removed)
-        yield from self._questions.store(QUESTIONS, _asked(change), {n.node_id: sort_key(n) for n in change.added})
+        yield from self._questions.store(QUESTIONS, self._asked(change), {n.node_id: sort_key(n) for n in change.added})
         yield from self._count_changes(change, removed, with_broken_theme)
         if change.added or self.config.summaries == "eager":
             yield from self._write_due(writer)
@@ -331,7 +336,8 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         """Some chunks with their questions, and under a filter with the themes that contain them."""
         return (yield from self.memory.over(near, selection))
 
-
-def _asked(change: Change) -> dict[str, list[str]]:
-    """The questions of new chunks."""
-    return {node.node_id: questions_in(change.records.get(node.node_id)) for node in change.added}
+    def questions(self, nodes: Sequence[str]) -> Steps[dict[str, list[str]]]:
+        """The questions of chunks, and of themes those that are not embedded; for nodes that have some."""
+        entries = yield from self.storage.manifest.entries_of(nodes)
+        records = {**(yield from self._rows.texts(nodes)), **{name: entry.record for name, entry in entries.items()}}
+        return {name: asked for name, record in records.items() if (asked := questions_in(record))}

@@ -7,6 +7,8 @@ from llama_index.core.schema import NodeWithScore
 
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.state import GEMRAGState
+from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
+from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["GEMRAGExplanation", "explain"]
@@ -25,8 +27,9 @@ class GEMRAGExplanation:
     lexical_weight : weight of the BM25 score in nearness that this prompt chose, in [0, 1]
     is_theme : whether it is a theme, a summary of chunks
     text_similarity : cosine of the prompt and the node's text
-    question, question_similarity : the question of the node that is nearest to the prompt, and its cosine; None
-        and 0 for a node without questions
+    question, question_similarity : the question of the node that is nearest to the prompt, and its cosine; None and 0
+        for a node without questions. Of questions that are not embedded, the one that shares most words with the
+        prompt, and 0
     hub : mean cosine of the node's text with all questions of the index, which lowers its score
     via : in a best-first search, the node whose edge led here; None if reached from the prompt
     themes : ids of the themes that contain the chunk and pass the filter
@@ -58,6 +61,8 @@ def explain(
     allowed: Mask | None,
     via: Mapping[str, str | None],
     nodes: Sequence[NodeWithScore],
+    plain: Mapping[str, Sequence[str]],
+    prompt: str,
     fallback: str,
 ) -> list[GEMRAGExplanation]:
     """One explanation for each result, in the same order.
@@ -65,6 +70,7 @@ def explain(
     Parameters
     ----------
     scores : of all nodes for the prompt
+    plain : the questions of nodes, for those without an embedded one
     allowed : shape (n chunks,), mask of the chunks that pass the filter; themes that do not pass are omitted
     via : result -> the node whose edge led to it, None if reached from the prompt
     """
@@ -86,7 +92,9 @@ def explain(
                 lexical_weight=scores.lexical_weight,
                 is_theme=is_theme,
                 text_similarity=match.text,
-                question=None if match.question_id is None else layer.question_text(match.question_id),
+                question=_by_words(plain.get(node_id, ()), prompt)
+                if match.question_id is None
+                else layer.question_text(match.question_id),
                 question_similarity=match.question,
                 hub=match.hub,
                 via=via[node_id],
@@ -105,3 +113,11 @@ def _hidden(state: GEMRAGState, allowed: Mask | None) -> Collection[str]:
     names = state.theme_layer.texts.ids
     visible = set(names) if mask is None else {name for name, ok in zip(names, mask, strict=True) if ok}
     return state.themes.keys() - visible
+
+
+def _by_words(questions: Sequence[str], prompt: str) -> str | None:
+    """The first of the questions with most words of the prompt; None if none has any."""
+    asked, language = question_terms(prompt)
+    wanted = set(stems(list(asked), language))
+    shared = [len(wanted.intersection(stems(list(lexical_terms(question)), language))) for question in questions]
+    return questions[shared.index(max(shared))] if any(shared) else None

@@ -1,26 +1,31 @@
 """Export of the memory to networkx."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.graph.strongest_edges import strongest_edges
+from llama_index.gemrag.question_writer import question_id
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit.extras import need
 
 __all__ = ["to_graph"]
 
 
-def to_graph(state: GEMRAGState, texts: Mapping[str, str], blend: float, neighbours: int) -> Any:
+def to_graph(
+    state: GEMRAGState, texts: Mapping[str, str], plain: Mapping[str, Sequence[str]], blend: float, neighbours: int
+) -> Any:
     """Chunks, themes and questions with the edges between them.
 
     Nodes are named by their ids and have `kind` ("chunk", "theme" or "question") and `text`; a chunk has `document`
     as well. Edges have `kind` and `weight`: "member" from a theme to its chunks, with the component; "asks" from a
-    question to its node, with the cosine of the two; "similar" between chunks, with the weight of the memory graph.
+    question to its node, with the cosine of the two, or 1 for a question that is not embedded; "similar" between
+    chunks, with the weight of the memory graph.
 
     Parameters
     ----------
     texts : the text of every node that has one
+    plain : the questions of nodes that are not embedded
     neighbours : number of strongest edges per chunk to include; the full graph is complete
     """
     graph = need("networkx", "to_networkx()", "llama-index-gemrag[networkx]").Graph()
@@ -37,6 +42,9 @@ def to_graph(state: GEMRAGState, texts: Mapping[str, str], blend: float, neighbo
         ):
             graph.add_node(name, kind="question", text=question)
             graph.add_edge(name, owner, kind="asks", weight=float(near))
+    for owner, question in ((owner, question) for owner, asked in plain.items() for question in asked):
+        graph.add_node(question_id(owner, question), kind="question", text=question)
+        graph.add_edge(question_id(owner, question), owner, kind="asks", weight=1.0)
     if neighbours and len(state.chunks) > 1:
         ids = state.chunks.ids
         means = state.chunk_layer.mean_questions(range(len(ids)), blend)

@@ -18,7 +18,8 @@ from llama_index.gemrag.state import Theme
 from llama_index.gemrag.themes.eigenthemes import find_clusters, find_themes, most_themes
 from llama_index.gemrag.themes.grouping import NO_DOCUMENT, SHORT_DOCUMENTS, own_groups
 from llama_index.gemrag.themes.spectrum import STREAMED_FROM
-from llama_index.ragkit import IndexStorage, Steps, offload
+from llama_index.ragkit import Steps, offload
+from llama_index.ragkit.storage.index_storage import IndexStorage
 
 __all__ = ["GroupReader"]
 

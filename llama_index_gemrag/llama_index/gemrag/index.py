@@ -33,18 +33,17 @@ from llama_index.ragkit import (
     Selection,
     Steps,
     Summarizer,
-    SummaryMethods,
-    count_tokens,
-    fetch_derived,
-    known_llm,
-    nodes_of,
-    plain_text,
     register_index,
-    run_steps,
-    texts_of,
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.index.derived_index import nodes_of
+from llama_index.ragkit.index.summaries import SummaryMethods
+from llama_index.ragkit.llm.completion import known_llm
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.derived_nodes import fetch_derived, texts_of
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
@@ -230,7 +229,15 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         """The questions that a chunk or a theme was tagged with, in alphabetical order."""
         state = self.state
         layers = (state.chunk_layer, state.theme_layer)
-        return sorted(text for layer in layers for owner, text in layer.questions_with_owners() if owner == node_id)
+        embedded = {text for layer in layers for owner, text in layer.questions_with_owners() if owner == node_id}
+        return sorted(embedded or self._plain_questions(state, [node_id]).get(node_id, []))
+
+    def _plain_questions(self, state: GEMRAGState, nodes: Sequence[str]) -> dict[str, list[str]]:
+        """The questions of nodes that are not embedded."""
+        if len(state.chunk_layer.questions) or len(state.theme_layer.questions):
+            return {}
+        builder: GEMRAGBuilder = self.builder  # type: ignore[assignment]
+        return run_steps(self.writer.in_one_generation(partial(builder.questions, nodes)))
 
     def to_networkx(self, neighbours: int = 5) -> Any:
         """The memory as a `networkx.Graph` of chunks, themes and questions.
@@ -247,13 +254,15 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
             Without the extra `networkx`.
         """
         state = self.state
-        return to_graph(state, self._texts(state), self.config.blend, neighbours)
+        plain = self._plain_questions(state, [*state.chunks.ids, *state.written])
+        return to_graph(state, self._texts(state), plain, self.config.blend, neighbours)
 
     def _page(self, query: LastQuery | None, selection: Selection, max_chunks: int = 1500) -> Page:
         """The memory; a large one is shown in part: the answer first, then the members of themes."""
         state = self.state if query is None or query.found.state is None else query.found.state
         state = state.only(selection.allowed(state.chunks))
-        return page_of(state, self._texts(state), self.config.blend, query, max_chunks)
+        plain = self._plain_questions(state, [*state.chunks.ids, *state.written])
+        return page_of(state, self._texts(state), plain, self.config.blend, query, max_chunks)
 
     def _texts(self, state: GEMRAGState) -> dict[str, str]:
         """The texts of existing chunks and of themes."""
@@ -297,9 +306,25 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         extractor, summarizer = extractor or UtilityQuestionExtractor(), summarizer or LLMSummarizer()
         nodes = nodes_of(documents, transformations)
         given = {"summary_tokens": summary_tokens, **parameters}
-        work = extractor.estimate(nodes, llm) + cls._embedding_work(nodes, extractor, summarizer, sample, given)
+        work = extractor.estimate(nodes, llm) + cls.embedding_work(nodes, extractor, summarizer, sample, given)
         sizes_of_themes = summary_tokens, themes_per_document, theme_size
         return (work + _work_of_themes(nodes, extractor, summarizer, llm, *sizes_of_themes)).priced(prices)
+
+    @classmethod
+    def embedding_work(
+        cls,
+        nodes: "Sequence[BaseNode]",
+        extractor: NodeExtractor | None,
+        summarizer: Summarizer | None,
+        sample: int,
+        parameters: Mapping[str, Any],
+    ) -> Estimate:
+        """As for every index; questions of an LLM are embedded, and so are the key phrases that stand in for them."""
+        reads = extractor or UtilityQuestionExtractor()
+        if reads.needs_llm:
+            asked = getattr(reads, "num_questions", KeyphraseQuestionExtractor().num_questions)
+            extractor = KeyphraseQuestionExtractor(num_questions=asked, embed_questions=True)
+        return super().embedding_work(nodes, extractor, summarizer, sample, parameters)
 
     @classmethod
     def _writing_work(

@@ -13,7 +13,9 @@ from llama_index.gemrag.layer import OWNER_KEY, Layer
 from llama_index.gemrag.state import GEMRAGState, Theme
 from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME
 from llama_index.gemrag.themes.grouping import ChunkGroup, group_sizes, own_groups
-from llama_index.ragkit import IndexStorage, Record, Steps
+from llama_index.ragkit import Steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 
 __all__ = [
     "CHUNKS",

@@ -10,16 +10,10 @@ from numpy.typing import NDArray
 from llama_index.gemrag.layer import OWNER_KEY, Centre, Layer
 from llama_index.gemrag.memory_rows import CHUNKS, QUESTIONS, THEME_QUESTIONS, THEMES, MemoryRows
 from llama_index.gemrag.state import GEMRAGState, Theme
-from llama_index.ragkit import (
-    ChunkView,
-    IndexContents,
-    IndexStorage,
-    Selection,
-    Snapshot,
-    Steps,
-    StoredChunks,
-    ViewContents,
-)
+from llama_index.ragkit import Selection, Snapshot, Steps
+from llama_index.ragkit.index.contents import IndexContents, ViewContents
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.question_scores import question_cosines
 

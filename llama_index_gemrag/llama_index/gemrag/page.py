@@ -8,6 +8,7 @@ import numpy as np
 from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.graph.strongest_edges import strongest_edges
 from llama_index.gemrag.layer import Layer
+from llama_index.gemrag.question_writer import question_id
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit import LastQuery
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results, passage_label
@@ -39,13 +40,19 @@ class FoundForPage(NamedTuple):
 
 
 def page_of(
-    state: GEMRAGState, texts: Mapping[str, str], blend: float, query: LastQuery | None, max_chunks: int
+    state: GEMRAGState,
+    texts: Mapping[str, str],
+    plain: Mapping[str, Sequence[str]],
+    blend: float,
+    query: LastQuery | None,
+    max_chunks: int,
 ) -> Page:
     """The memory, with the results of the last prompt, the questions that matched it and the themes highlighted.
 
     Parameters
     ----------
     texts : the text of every node that has one
+    plain : the questions of nodes that are not embedded
     query : the last prompt, if any; `found` is a :class:`FoundForPage`
     max_chunks : largest number of chunks to show: those of the answer first, then members of themes, then the others
     """
@@ -102,13 +109,20 @@ def page_of(
             if owner in shown or (layer is state.theme_layer and owner in texts):
                 nodes.append(Node(id=name, text=question, group="question", size=0.6, highlighted=name in highlighted))
                 edges.append(Edge(owner, name, weight=0.6, highlighted=name in highlighted and owner in highlighted))
+    for owner, question in ((owner, question) for owner, asked in plain.items() for question in asked):
+        if owner in shown or (owner in state.written and owner in texts):
+            name = question_id(owner, question)
+            nodes.append(Node(id=name, text=question, group="question", size=0.6))
+            edges.append(Edge(owner, name, weight=0.6))
     edges += _similar(state.chunk_layer, shown, blend)
     groups = {theme.group for theme in state.themes.values()}
     partial = query is not None and query.found.state is not None
     covers = "" if len(shown) == len(state.chunks) else f"The page has {len(shown)} of {len(state.chunks)} chunks."
     facts = {
         "chunks": len(state.chunks),
-        "questions": len(state.chunk_layer.questions) + len(state.theme_layer.questions),
+        "questions": len(state.chunk_layer.questions)
+        + len(state.theme_layer.questions)
+        + sum(map(len, plain.values())),
         "themes": len(state.theme_layer.texts),
         "graphs that the themes are of": len(groups),
     }

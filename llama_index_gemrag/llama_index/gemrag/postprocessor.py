@@ -18,21 +18,13 @@ from llama_index.gemrag.memory_view import MemoryContents
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedPostprocessor,
-    Query,
-    Selection,
-    Steps,
-    fetch_derived,
-    fit_tokens,
-    fresh,
-    match_nodes,
-    offload,
-)
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, Selection, Steps, offload
+from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.index.results import fit_tokens, fresh
+from llama_index.ragkit.storage.derived_nodes import fetch_derived
 from llama_index.ragkit.validation import count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
-from llama_index.ragkit.vectors.question_scores import squashed
+from llama_index.ragkit.vectors.question_scores import result_scores, squashed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -151,8 +143,10 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         traversal = Traversal(state, self._index.config.blend, allowed)
         admit = traversal.admission(True, self.max_summaries)
         steps = yield from offload(traversal.run, scores, count, self.edge_weight, traversal.place(start), admit)
-        values = squashed(np.array([priority for _, priority, _ in steps])).tolist()
-        return [(name, value) for (name, _, _), value in zip(steps, values, strict=True)]
+        priorities = np.array([priority for _, priority, _ in steps])
+        # Without a query they are weights of edges, in standard deviations already.
+        values = squashed(priorities) if scores is None else result_scores(priorities, scores[: len(state.chunks)])
+        return [(name, value) for (name, _, _), value in zip(steps, values.tolist(), strict=True)]
 
     def _scores(self, query: Query[GEMRAGState]) -> Steps[NDArray[np.float64]]:
         """The scores of all nodes for the query, those of chunks and then those of themes."""

@@ -7,23 +7,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.gemrag.config import QuestionRole
+from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.layer import OWNER_KEY, TEXT_KEY
-from llama_index.gemrag.memory_rows import QUESTIONS, MemoryRows
-from llama_index.ragkit import (
-    Extraction,
-    IndexStorage,
-    Record,
-    Resources,
-    SpaceRows,
-    Steps,
-    as_matrix,
-    call,
-    content_id,
-    derived_node,
-    gather,
-)
+from llama_index.gemrag.memory_rows import QUESTIONS, THEME_QUESTIONS, MemoryRows
+from llama_index.ragkit import Extraction, SpaceRows, Steps, content_id
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.llm.embeddings import as_matrix
+from llama_index.ragkit.steps import call, gather
+from llama_index.ragkit.storage.derived_nodes import derived_node
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 
 __all__ = ["QuestionWriter", "question_id", "questions_in", "terms_with_questions"]
@@ -60,16 +54,24 @@ class QuestionWriter:
 
     Parameters
     ----------
-    storage, resources, rows : those of the index
-    role : how questions are embedded: "text" like chunks, "query" like prompts
+    storage, resources, rows, config : those of the index
+
+    Attributes
+    ----------
+    embeds : whether questions are embedded: not those that an extractor says are made of the words of their chunk
     """
 
-    def __init__(self, storage: IndexStorage, resources: Resources, rows: MemoryRows, role: QuestionRole) -> None:
+    def __init__(self, storage: IndexStorage, resources: Resources, rows: MemoryRows, config: MemoryConfig) -> None:
         self._storage = storage
         self._resources = resources
         self._rows = rows
-        self._role = role
+        self._role = config.question_role
+        self.embeds: bool = config.paper or getattr(resources.extractor, "embed_questions", True)
         self._ready: dict[str, NDArray[np.float32]] = {}
+
+    def embedded(self, record: Record | None) -> list[str]:
+        """The questions in a record that have a vector each."""
+        return questions_in(record) if self.embeds else []
 
     def prepare(self, space: str, questions: Mapping[str, Sequence[str]]) -> Steps[None]:
         """Embed the questions that :meth:`store` is about to store, and keep their vectors until then."""
@@ -133,6 +135,12 @@ class QuestionWriter:
     def delete(self, space: str, owners: Collection[str]) -> Steps[None]:
         """Delete the questions of nodes."""
         yield from self._remove(space, (yield from self._rows.questions_of(space, owners)))
+
+    def delete_all(self) -> Steps[None]:
+        """Delete the questions that earlier versions have embedded."""
+        for space in (QUESTIONS, THEME_QUESTIONS):
+            yield from self.delete(space, (yield from self._rows.names(f"gem_{space}")))
+        self._storage.struct.counters.pop("questions", None)
 
     def _remove(self, space: str, questions: Mapping[str, Collection[str]]) -> Steps[None]:
         """Delete questions of nodes, by their ids."""

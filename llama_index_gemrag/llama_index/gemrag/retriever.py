@@ -18,8 +18,11 @@ from llama_index.gemrag.page import FoundForPage
 from llama_index.gemrag.search.memory_scores import MemoryScores, rank_nodes
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.index.results import deepened
+from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 from llama_index.ragkit.vectors.snapshot import Mask
 
 if TYPE_CHECKING:
@@ -58,9 +61,10 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, h the mean cosine of
     the text with all questions of the index, and z a value in standard deviations of the hundred best chunks, the dense
     score is `d + question_weight * max(0, z(s) - d)` with `d = z(t - hub_penalty * h)`. It is combined with z(BM25) of
-    the words of the chunk and of its questions (:mod:`llama_index.gemrag.search.memory_scores`) to S, and the score is
-    (1 + S / (1 + |S|)) / 2, in [0, 1], comparable within one prompt. In a best-first search S is the priority at which
-    the node was selected, capped at that of the node before it.
+    the words of the chunk and of its questions (:mod:`llama_index.gemrag.search.memory_scores`) to S. The score is
+    in [0, 1], comparable within one prompt, and 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). In a best-first search S is the
+    priority at which the node was selected, capped at that of the node before it.
 
     Parameters
     ----------
@@ -119,7 +123,9 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         self._graph_blend = index.config.blend
 
     def _search(self, query: Query[GEMRAGState]) -> Steps[_FoundInMemory]:
-        fallback = "" if len(query.state.chunk_layer.questions) else "no chunk has a question"
+        embedded = "questions" in self._index.index_struct.counters
+        lacks = embedded and not len(query.state.chunk_layer.questions)
+        fallback = "no chunk has a question" if lacks else ""
 
         def search(contents: MemoryContents) -> Steps[tuple[Query[GEMRAGState], MemoryScores, list[_Hit]]]:
             asked, scores = yield from self._scores(query if contents is query.contents else query.over(contents))
@@ -136,9 +142,12 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         return _FoundInMemory(asked, scores, ranking, fallback)
 
     @property
+    def _builder(self) -> GEMRAGBuilder:
+        return self._index.builder  # type: ignore[return-value]
+
+    @property
     def _memory(self) -> MemoryView:
-        builder: GEMRAGBuilder = self._index.builder  # type: ignore[assignment]
-        return builder.memory
+        return self._builder.memory
 
     def _scores(self, query: Query[GEMRAGState]) -> Steps[tuple[Query[GEMRAGState], MemoryScores]]:
         """Scores that are exact for the nodes that may be shown, and the question with all that was read for them.
@@ -169,13 +178,19 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         options = self.options
         if options.mode == "argmax":
             ranking = rank_nodes(scores, count, keep_covered=self.keep_covered, max_summaries=options.max_summaries)
-            values = squashed(np.array([score for _, score in ranking])).tolist()
+            values = result_scores(np.array([score for _, score in ranking]), scores.chunks).tolist()
             return [_Hit(node_id, value) for (node_id, _), value in zip(ranking, values, strict=True)]
         traversal = Traversal(scores.state, self._graph_blend, allowed)
         admit = traversal.admission(self.keep_covered, options.max_summaries)
         steps = traversal.run(scores.all_nodes, count, options.edge_weight, admit=admit)
-        values = np.minimum.accumulate(squashed(np.array([priority for _, priority, _ in steps]))).tolist()
+        priorities = result_scores(np.array([priority for _, priority, _ in steps]), scores.chunks)
+        values = np.minimum.accumulate(priorities).tolist()
         return [_Hit(node_id, value, via) for (node_id, _, via), value in zip(steps, values, strict=True)]
+
+    @immediate
+    def chunk_scores(self, query: Query[GEMRAGState], found: _FoundInMemory) -> ChunkScores:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        return ChunkScores(found.scores.state.chunks, None, [Structure(found.scores.chunks, "questions")])
 
     def _results(self, found: _FoundInMemory) -> Steps[list[NodeWithScore]]:
         return (yield from self._take_best(found.scored(), derived=found.scores.state.written))
@@ -194,4 +209,5 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         contents = yield from self._memory.with_themes_of(query.contents, shown)
         contents = yield from self._memory.with_questions_of(contents, shown)
         scores = replace(found.scores, state=contents.state.counting(query.allowed))
-        return (yield from offload(explain, scores, query.allowed, via, nodes, found.fallback))
+        plain = yield from self._builder.questions(shown)
+        return (yield from offload(explain, scores, query.allowed, via, nodes, plain, query.text, found.fallback))

@@ -11,22 +11,16 @@ from llama_index.gemrag.memory_rows import THEME_QUESTIONS, THEMES, MemoryRows
 from llama_index.gemrag.question_writer import QuestionWriter, questions_in
 from llama_index.gemrag.state import Theme
 from llama_index.gemrag.themes.grouping import theme_id
-from llama_index.ragkit import (
-    IndexStorage,
-    Record,
-    Resources,
-    SpaceRows,
-    Steps,
-    SummaryWriter,
-    count_tokens,
-    derived_node,
-    immediate,
-    node_from_record,
-    node_to_record,
-    plain_text,
-    sort_key,
-)
+from llama_index.ragkit import SpaceRows, Steps
 from llama_index.ragkit.ids import reading_key
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.summaries import SummaryWriter
+from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.storage.derived_nodes import derived_node, node_from_record, node_to_record
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.nodes import plain_text, sort_key
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["THEME_KEY", "ThemeWriter"]
 
@@ -162,12 +156,14 @@ class ThemeWriter:
             records[name] = {"node": node_to_record(nodes[name]), **each.record(), **keys}
             if asked.by:
                 records[name]["asked_by"] = asked.by
+            if not self._questions.embeds:
+                records[name]["questions"] = questions_in(asked.record)
         uses = {
             name: [key for key in old[name]["cache_keys"] if key not in records[name]["cache_keys"]] for name in old
         }
         yield from self._put_texts(records)
         yield from self._summaries.release(uses)
-        questions = {found.node_id: questions_in(found.record) for found in extracted}
+        questions = {found.node_id: self._questions.embedded(found.record) for found in extracted}
         order = {name: sort_key(node) for name, node in nodes.items()}
         yield from self._questions.store(THEME_QUESTIONS, questions, order)
         rows_of_texts = SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts))
@@ -188,7 +184,7 @@ class ThemeWriter:
             }
             for found in extracted
         }
-        questions = {found.node_id: questions_in(found.record) for found in extracted}
+        questions = {found.node_id: self._questions.embedded(found.record) for found in extracted}
         yield from self._questions.store(
             THEME_QUESTIONS, questions, {name: sort_key(nodes[name]) for name in questions}
         )

@@ -40,23 +40,14 @@ from llama_index.graphrag.statement_rows import (
     store_rewritten,
     tokens_in,
 )
-from llama_index.ragkit import (
-    Builder,
-    Change,
-    ChunkView,
-    Failure,
-    IndexStorage,
-    Resources,
-    Selection,
-    Snapshot,
-    SpaceRows,
-    Steps,
-    count_tokens,
-    offload,
-    plain_text,
-    run_steps,
-)
+from llama_index.ragkit import Builder, Change, Failure, Selection, Snapshot, SpaceRows, Steps, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.stored_chunks import ChunkView
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_component
 
 __all__ = ["GraphRAGBuilder"]

@@ -10,8 +10,9 @@ from llama_index.graphrag.reports.lines import ReportLine
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.rows.community_table import CommunityTable
 from llama_index.graphrag.state import GraphView, WrittenReport
-from llama_index.ragkit import Record, Records, Steps, offload
+from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.errors import StorageError
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["CommunitiesGoneError", "CommunityRows", "read_lines"]
 

@@ -16,7 +16,9 @@ from llama_index.graphrag.rows.question_graph import QuestionGraph
 from llama_index.graphrag.rows.statement_edges import chunk_number, entity_number
 from llama_index.graphrag.state import GraphView, WrittenReport
 from llama_index.graphrag.statement_rows import StatementRows
-from llama_index.ragkit import Record, Steps, count_tokens
+from llama_index.ragkit import Steps
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["CommunityView", "ReadPlanner"]
 

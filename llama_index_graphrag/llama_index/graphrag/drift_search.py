@@ -16,20 +16,15 @@ from llama_index.graphrag.reports.report import Report, check_findings
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
 from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.graphrag.state import GraphRAGState
-from llama_index.ragkit import (
-    NodeFetch,
-    Query,
-    Steps,
-    fence,
-    gather,
-    offload,
-    plain_answer,
-    plain_text,
-)
+from llama_index.ragkit import Query, Steps, offload
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.llm.announcements import plain_answer
 from llama_index.ragkit.llm.context_window import PromptTexts, within
 from llama_index.ragkit.llm.json.shapes import Reply, Sources, TextList, read_reply
-from llama_index.ragkit.steps import Outcome
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.steps import Outcome, gather
+from llama_index.ragkit.storage.derived_nodes import NodeFetch
+from llama_index.ragkit.storage.nodes import plain_text
 
 __all__ = ["drift_chunks"]
 

@@ -13,9 +13,11 @@ from llama_index.graphrag.search.cut import Cut
 from llama_index.graphrag.search.drift import DriftAnswer
 from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
-from llama_index.ragkit import Query, Steps, content_id, deepened, derived_node
+from llama_index.ragkit import Query, Steps, content_id
+from llama_index.ragkit.index.results import deepened
+from llama_index.ragkit.storage.derived_nodes import derived_node
 from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
 __all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_node", "similarities"]
 
@@ -76,7 +78,9 @@ class Similarities:
     def _best(self, scores: Floats, depth: int) -> list[tuple[str, float]]:
         rows = best_rows(scores, depth, self.state.chunks)
         ids = self.state.chunks.ids
-        return [(ids[row], score) for row, score in zip(rows, squashed(scores[rows]).tolist(), strict=True)]
+        return [
+            (ids[row], score) for row, score in zip(rows, result_scores(scores[rows], scores).tolist(), strict=True)
+        ]
 
 
 def similarities(
@@ -110,6 +114,7 @@ class GraphRAGFound:
     near : how near chunks are to the question
     cut : the communities that were read
     answers : of a search with follow-up questions
+    added : what the activations add to the nearness of chunks, in standard deviations; None in the other modes
     calls : of a model for this question, reports included
     tokens : of the derived nodes
     keep_all : whether all of the ranking is the result, whatever `similarity_top_k` says
@@ -126,6 +131,7 @@ class GraphRAGFound:
     near: Similarities | None = None
     cut: Cut | None = None
     answers: Sequence[DriftAnswer] = ()
+    added: Floats | None = None
     calls: int = 0
     tokens: int = 0
     keep_all: bool = False

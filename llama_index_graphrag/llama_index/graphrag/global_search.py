@@ -19,22 +19,18 @@ from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.graphrag.search.selection import RatedSelection
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
-from llama_index.ragkit import (
-    NodeFetch,
-    Query,
-    Steps,
-    count_tokens,
-    fence,
-    offload,
-    plain_text,
-)
+from llama_index.ragkit import Query, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.storage.derived_nodes import NodeFetch
+from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.pieces import batches
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.nearness import standardised
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
 __all__ = [
     "EMPTY",
@@ -173,9 +169,10 @@ def global_reports(
         cut = yield from offload(_cut, query.state, view, nearness, options.level, budget)
     read = yield from reports.read(cut.communities)
     nodes = yield from parts.report_nodes(query.state, view, read)
+    values = result_scores(nearness[list(nodes)], nearness).tolist()
     return GraphRAGFound(
         view=view,
-        ranking=[(node.node_id, float(squashed(nearness[community]))) for community, node in nodes.items()],
+        ranking=[(node.node_id, value) for node, value in zip(nodes.values(), values, strict=True)],
         fallback=reports.reason,
         derived={node.node_id: node for node in nodes.values()},
         cut=cut,
@@ -297,7 +294,8 @@ def relevant_chunks(
         if search.judged(place, relevant):
             vector = chunks.vectors_of([ordered[place]])[0]
             search.compare(standardised(cosines(chunks.vectors_of(ordered), vector)))
-    found = [(ordered[place], float(squashed(nearness[place]))) for place in search.relevant]
+    values = result_scores(nearness[search.relevant], near.scores).tolist()
+    found = [(ordered[place], value) for place, value in zip(search.relevant, values, strict=True)]
     if not found:
         reason = reason or f"none of the {search.tests} chunks that were tested is relevant; ranked by similarity"
     return GraphRAGFound(

@@ -27,20 +27,13 @@ from llama_index.graphrag.search.chunk_scores import activations
 from llama_index.graphrag.search.linking import Link, linked_entities
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
-from llama_index.ragkit import (
-    ChunkView,
-    IndexStorage,
-    LastQuery,
-    Query,
-    Selection,
-    Snapshot,
-    Steps,
-    ViewContents,
-    match_nodes,
-    offload,
-    run_steps,
-)
+from llama_index.ragkit import LastQuery, Query, Selection, Snapshot, Steps, offload
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.graph.interface import GraphReader
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["ENTITIES", "GraphParts"]
 

@@ -39,18 +39,17 @@ from llama_index.ragkit import (
     Selection,
     Steps,
     Summarizer,
-    arun_steps,
-    count_tokens,
-    fence,
-    known_llm,
-    nodes_of,
     offload,
-    plain_text,
     register_index,
-    run_steps,
-    texts_of,
 )
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.index.derived_index import nodes_of
+from llama_index.ragkit.llm.completion import known_llm
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.steps import arun_steps, run_steps
+from llama_index.ragkit.storage.derived_nodes import texts_of
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.text.tokens import count_tokens
 
 if TYPE_CHECKING:
     from llama_index.core.callbacks.base import CallbackManager

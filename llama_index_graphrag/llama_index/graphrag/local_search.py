@@ -16,7 +16,10 @@ from llama_index.graphrag.search.chunk_scores import activations
 from llama_index.graphrag.search.context import Section, assembled, ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.search.linking import Link
 from llama_index.graphrag.state import GraphRAGState, GraphView
-from llama_index.ragkit import NodeFetch, Query, Steps, content_id, count_tokens, derived_node, offload, plain_text
+from llama_index.ragkit import Query, Steps, content_id, offload
+from llama_index.ragkit.storage.derived_nodes import NodeFetch, derived_node
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.walk_trust import combine, trust
 
 __all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
@@ -64,16 +67,17 @@ def _linked_chunks(
     seen = np.isfinite(near.scores)  # others are not there, as in an index of nothing else
     trusted = trust(near.scores[seen], share_of[seen])
     weight = options.structure_weight * trusted
-    scores = combine(near.scores, share_of, weight if trusted >= _LEAST_TRUST else 0.0)
+    added = combine(np.zeros(len(share_of)), share_of, weight if trusted >= _LEAST_TRUST else 0.0)
     return GraphRAGFound(
         view=view,
-        ranking=near.ranking(scores, query.wanted),
+        ranking=near.ranking(near.scores + added, query.wanted),
         fallback=UNLINKED if not links else UNTRUSTED if trusted < _LEAST_TRUST else "",
         links=links,
         active=active,
         shares=shares,
         trust=trusted,
         near=near,
+        added=added,
     )
 
 

@@ -17,24 +17,16 @@ from pydantic import Field
 from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.prompts import ANSWER_PROMPT, MAP_PROMPT
 from llama_index.graphrag.search.map_reduce import BatchResult, Collected, Point, checked_points, collected
-from llama_index.ragkit import (
-    PromptHolder,
-    RetryPolicy,
-    Steps,
-    arun_steps,
-    complete,
-    count_tokens,
-    fence,
-    gather,
-    offload,
-    plain_answer,
-    run_steps,
-    whole_sentences,
-)
+from llama_index.ragkit import RetryPolicy, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
+from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
+from llama_index.ragkit.llm.prompts import PromptHolder, fence
+from llama_index.ragkit.steps import arun_steps, gather, run_steps
 from llama_index.ragkit.text.pieces import batches
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce", "answer_room", "map_batches", "map_room"]

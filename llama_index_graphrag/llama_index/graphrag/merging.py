@@ -15,19 +15,12 @@ from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.resolvers import EntityResolver
 from llama_index.graphrag.state import name_id
-from llama_index.ragkit import (
-    Failure,
-    FailureWatch,
-    IndexStorage,
-    Record,
-    Resources,
-    Snapshot,
-    Steps,
-    content_id,
-    gather,
-    offload,
-)
-from llama_index.ragkit.steps import Outcome
+from llama_index.ragkit import Failure, Snapshot, Steps, content_id, offload
+from llama_index.ragkit.extraction.failure_watch import FailureWatch
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.steps import Outcome, gather
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["EntityMerging"]
 

@@ -11,7 +11,8 @@ from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.keywords import GraphRAGPostprocessorKeywords
 from llama_index.graphrag.state import GraphRAGState
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fresh
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps
+from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import count
 
 if TYPE_CHECKING:

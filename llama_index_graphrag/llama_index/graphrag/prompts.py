@@ -2,7 +2,7 @@
 
 from llama_index.core.prompts import PromptTemplate
 
-from llama_index.ragkit import with_example
+from llama_index.ragkit.llm.prompts import with_example
 
 __all__ = [
     "ANSWER_PROMPT",

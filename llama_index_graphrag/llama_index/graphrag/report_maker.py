@@ -8,7 +8,10 @@ from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.reporter import read_report
 from llama_index.graphrag.reports.planning import ReportPlan, numbered_sources
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
-from llama_index.ragkit import FailureWatch, IndexStorage, Resources, Steps, offload
+from llama_index.ragkit import Steps, offload
+from llama_index.ragkit.extraction.failure_watch import FailureWatch
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.storage.index_storage import IndexStorage
 
 __all__ = ["ReportMaker"]
 

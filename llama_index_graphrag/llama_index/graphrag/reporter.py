@@ -14,21 +14,13 @@ from pydantic import Field
 from llama_index.graphrag.prompts import REPORT_PROMPT
 from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report, check_findings
 from llama_index.graphrag.search.map_reduce import read_score
-from llama_index.ragkit import (
-    Estimate,
-    ExtractionCache,
-    ExtractionContext,
-    RetryPolicy,
-    Steps,
-    Summarizer,
-    fence,
-    find_llm,
-    offload,
-)
+from llama_index.ragkit import Estimate, ExtractionCache, ExtractionContext, RetryPolicy, Steps, Summarizer, offload
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.extraction.summarizers import LEAST_IN_TEXT
+from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
+from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.llm.self_talk import held_prose
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.validation import check_count, check_number

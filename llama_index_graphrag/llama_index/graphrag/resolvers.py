@@ -10,16 +10,11 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.graphrag.graph.candidates import CandidatePair
 from llama_index.graphrag.prompts import RESOLVE_PROMPT
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
-from llama_index.ragkit import (
-    ExtractionCache,
-    ExtractionContext,
-    PromptHolder,
-    RetryPolicy,
-    Steps,
-    find_llm,
-    immediate,
-)
+from llama_index.ragkit import ExtractionCache, ExtractionContext, RetryPolicy, Steps
+from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.context_window import PromptTexts
+from llama_index.ragkit.llm.prompts import PromptHolder
+from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.validation import check_number
 
 __all__ = ["CosineResolver", "EntityResolver", "LLMResolver"]

@@ -28,19 +28,11 @@ from llama_index.graphrag.prompts import (
 )
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
-from llama_index.ragkit import (
-    Builder,
-    DerivedIndex,
-    DerivedRetriever,
-    LastQuery,
-    Query,
-    Selection,
-    Steps,
-    fit_tokens,
-    fresh,
-    offload,
-)
+from llama_index.ragkit import Builder, DerivedIndex, DerivedRetriever, LastQuery, Query, Selection, Steps, offload
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, ReadOnlyError
+from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.index.results import fit_tokens, fresh
+from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
@@ -53,6 +45,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _BUDGET = 12_000  # tokens of reports, or of a mixed context, as published
+_BESIDE_OTHERS = 0.15  # of its walk beside other walks over names, which are trusted less often in vain
 _TRIES = 5  # of a question beside which other processes write
 _MOST_FILTERED = 20_000  # chunks whose communities are found for one question
 
@@ -75,8 +68,9 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     chunks alone.
 
     Scores are always in [0, 1], higher is better, and to be compared within one answer only: shares of a full answer
-    with `mode="drift"`, 1 / rank with the published order of chunks by entities, and else (1 + s / (1 + abs(s))) / 2 of
-    a score s in standard deviations of nearness. They do not depend on the scale of the embedding model's cosines.
+    with `mode="drift"`, 1 / rank with the published order of chunks by entities, and else such that 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`): of reports among all communities.
+    They do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------
@@ -286,6 +280,14 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         if node_id in found.derived:
             return found.derived[node_id]
         return (yield from self._index.storage.get_node(node_id))
+
+    @immediate
+    def chunk_scores(self, query: Query[GraphRAGState], found: GraphRAGFound) -> ChunkScores | None:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        if found.near is None or found.added is None:
+            return None
+        structure = Structure(found.added, "names", _BESIDE_OTHERS)
+        return ChunkScores(found.near.state.chunks, found.near.scores, [structure])
 
     def _explanations(self, found: GraphRAGFound, nodes: Sequence[NodeWithScore]) -> Steps[list[GraphRAGExplanation]]:
         if found.cut is not None:

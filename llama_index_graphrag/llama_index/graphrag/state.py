@@ -23,7 +23,9 @@ from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.rows.known_part import KnownPart
 from llama_index.graphrag.search.chunk_scores import chunk_shares
 from llama_index.graphrag.search.linking import known_names
-from llama_index.ragkit import Snapshot, content_id, count_tokens, immediate
+from llama_index.ragkit import Snapshot, content_id
+from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["NEAREST", "GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]

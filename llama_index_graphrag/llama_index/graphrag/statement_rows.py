@@ -12,9 +12,12 @@ from llama_index.graphrag.graph.changes import resolved_graph, statement_graph
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
-from llama_index.ragkit import Change, IndexStorage, Record, Records, Steps, offload, sort_key
+from llama_index.ragkit import Change, Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.storage.graph.interface import GraphRows
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.nodes import sort_key
+from llama_index.ragkit.storage.records import Record
 
 __all__ = [
     "Rows",

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from llama_index.ragkit import strip_reasoning
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply
+from llama_index.ragkit.llm.reasoning import strip_reasoning
 
 __all__ = ["YesNo", "read_yes_no"]
 

@@ -21,18 +21,11 @@ from llama_index.hipporag.graph_view import FACTS, PHRASES, GraphView
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.phrase_vectors import PhraseVectors
 from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_text, facts_of, phrase_id
-from llama_index.ragkit import (
-    Builder,
-    Change,
-    ChunkView,
-    IndexStorage,
-    Resources,
-    Selection,
-    Snapshot,
-    SpaceRows,
-    Steps,
-    immediate,
-)
+from llama_index.ragkit import Builder, Change, Selection, Snapshot, SpaceRows, Steps
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["GraphBuilder"]
 

@@ -1,7 +1,7 @@
 """The parameters of graph and search, and the published values of both."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -69,6 +69,13 @@ class PublishedWalk:
 
     Attributes
     ----------
+    ensemble : "trust": nearness and the walk, see `walk_weight` of the retriever; "average": both scaled to [0, 1],
+        with weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has
+        a cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]
+    passage_nodes : whether passages are nodes of the graph, and their score is the probability of their own node;
+        otherwise the sum over their phrases, as set by `counted` [True]
+    min_in_text : least share of the words of an entity that the question must have, for `question_entities="llm"`, in
+        [0, 1]; 0 for no check [0.5]
     links_per_entity : phrases that an entity of the question is linked to, at least 1 [1]
     node_specificity : whether the initial weight of a phrase is 1 / (number of passages with it), or 1 [True]
     max_steps : how many edges the walk follows: 0 scores the linked phrases alone, 1 these and their neighbours; None
@@ -86,6 +93,9 @@ class PublishedWalk:
         If a parameter has a value that it cannot have.
     """
 
+    ensemble: Ensemble = "trust"
+    passage_nodes: bool = True
+    min_in_text: float = 0.5
     links_per_entity: int = 1
     node_specificity: bool = True
     max_steps: int | None = None
@@ -95,6 +105,8 @@ class PublishedWalk:
     recognition_threshold: float = 0.9
 
     def __post_init__(self) -> None:
+        check_choice("ensemble", self.ensemble, get_args(Ensemble))
+        check_number("min_in_text", self.min_in_text, 0, 1)
         check_count("links_per_entity", self.links_per_entity, 1)
         check_count("max_steps", self.max_steps, 0, none_ok=True)
         check_choice("edges", self.edges, get_args(Edges))
@@ -121,16 +133,13 @@ class SearchConfig:
     filter_facts: bool = False
     damping: float = 0.5
     synonyms: bool = False
-    passage_nodes: bool = True
     subject_weight: float = 10.0
     max_phrase_share: float = 0.5
     passage_seeds: PassageSeeds = "nearest"
     passage_seed_weight: float = 0.01
     conjunction: float = 0.0
-    ensemble: Ensemble = "trust"
     walk_weight: float | None = None
     lexical_weight: float = LEXICAL_WEIGHT
-    min_in_text: float = 0.5
     num_workers: int = 4
     published: PublishedWalk = PublishedWalk()
 
@@ -139,7 +148,7 @@ class SearchConfig:
             check_choice(
                 "question_entities, unless it is a mapping or a function,", self.question_entities, ("llm", "rules")
             )
-        kinds = {"linking": Linking, "ensemble": Ensemble, "passage_seeds": PassageSeeds}
+        kinds = {"linking": Linking, "passage_seeds": PassageSeeds}
         for name, kind in kinds.items():
             check_choice(name, getattr(self, name), get_args(kind))
         if self.phrase_encoder is not None:
@@ -148,7 +157,7 @@ class SearchConfig:
         check_component("published", self.published, PublishedWalk, "PublishedWalk(...)")
         for name in ("facts_top_k", "num_workers"):
             check_count(name, getattr(self, name), 1)
-        for name in ("conjunction", "passage_seed_weight", "lexical_weight", "min_in_text"):
+        for name in ("conjunction", "passage_seed_weight", "lexical_weight"):
             check_number(name, getattr(self, name), 0, 1)
         if self.walk_weight is not None:
             check_number("walk_weight", self.walk_weight, 0, 1)
@@ -156,9 +165,10 @@ class SearchConfig:
         check_number("subject_weight", self.subject_weight, 0, above=True)
         check_number("max_phrase_share", self.max_phrase_share, 0, 1, above=True)
         check_number("damping", self.damping, 0, 1, below=True)
-        if self.passage_seeds != "none" and not self.passage_nodes:
+        if self.passage_seeds != "none" and not self.published.passage_nodes:
             raise ConfigurationError(
-                f"passage_seeds={self.passage_seeds!r} starts walks from passages: it needs passage_nodes=True."
+                f"passage_seeds={self.passage_seeds!r} starts walks from passages: it needs "
+                "published=PublishedWalk(passage_nodes=True)."
             )
 
     def check_reading(self, is_whole: bool) -> None:
@@ -184,7 +194,7 @@ class SearchConfig:
         """The weight of the walk, as set or the default of the ensemble; 0 is nearness alone."""
         if self.walk_weight is not None:
             return self.walk_weight
-        return 1.0 if self.ensemble == "trust" else _AVERAGED_WEIGHT
+        return 1.0 if self.published.ensemble == "trust" else _AVERAGED_WEIGHT
 
 
 _PUBLISHED_GRAPH: Mapping[str, Any] = MappingProxyType(
@@ -194,11 +204,13 @@ _PUBLISHED_GRAPH: Mapping[str, Any] = MappingProxyType(
     }
 )  # fmt: skip
 
+_V1_WALK = PublishedWalk(ensemble="none", passage_nodes=False, counted="mentions")
+
 _V1: Mapping[str, Any] = MappingProxyType(
     {
         "linking": "entities", "question_entities": "llm", "link_threshold": -1.0,
-        "passage_nodes": False, "passage_seeds": "none", "synonyms": True, "ensemble": "none", "lexical_weight": 0.0,
-        "max_phrase_share": 1.0, "published": PublishedWalk(counted="mentions"),
+        "passage_seeds": "none", "synonyms": True, "lexical_weight": 0.0, "max_phrase_share": 1.0,
+        "published": _V1_WALK,
     }
 )  # fmt: skip
 
@@ -212,15 +224,15 @@ PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
     {
         # The paper: sections 2.3 and 3.4; appendix F.2; section 5.1, table 5, rows 5 and 6.
         "v1": _V1,
-        "v1_ensemble": {**_V1, "ensemble": "uncertainty", "walk_weight": 0.5},
-        "v1_nodes": {**_V1, "published": PublishedWalk(counted="mentions", max_steps=0)},
-        "v1_neighbors": {**_V1, "published": PublishedWalk(counted="mentions", max_steps=1), "damping": 0.1},
+        "v1_ensemble": {**_V1, "published": replace(_V1_WALK, ensemble="uncertainty"), "walk_weight": 0.5},
+        "v1_nodes": {**_V1, "published": replace(_V1_WALK, max_steps=0)},
+        "v1_neighbors": {**_V1, "published": replace(_V1_WALK, max_steps=1), "damping": 0.1},
         # The authors' code, branch `legacy`, with the defaults of its class.
-        "v1_code": {**_V1, "published": PublishedWalk(counted="facts", edges="published"), "damping": 0.1},
+        "v1_code": {**_V1, "published": replace(_V1_WALK, counted="facts", edges="published"), "damping": 0.1},
         # HippoRAG 2: the authors' code, branch `main`.
         "v2": {
-            "linking": "facts", "filter_facts": True, "published": PublishedWalk(edges="published"),
-            "subject_weight": 1.0, "passage_seeds": "each", "passage_seed_weight": 0.05, "ensemble": "none",
+            "linking": "facts", "filter_facts": True, "published": PublishedWalk(ensemble="none", edges="published"),
+            "subject_weight": 1.0, "passage_seeds": "each", "passage_seed_weight": 0.05,
             "lexical_weight": 0.0, "synonyms": True, "max_phrase_share": 1.0,
         },
     }

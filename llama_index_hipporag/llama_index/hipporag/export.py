@@ -9,8 +9,11 @@ from scipy.sparse import triu
 
 from llama_index.hipporag.graph.passage import Fact
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit import NodeFetch, Steps, call, plain_text
+from llama_index.ragkit import Steps
 from llama_index.ragkit.extras import need
+from llama_index.ragkit.steps import call
+from llama_index.ragkit.storage.derived_nodes import NodeFetch
+from llama_index.ragkit.storage.nodes import plain_text
 
 __all__ = ["StatedFact", "facts_of", "to_networkx", "to_property_graph"]
 

@@ -21,18 +21,11 @@ from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, QuerySee
 from llama_index.hipporag.search.question_graph import SMALL, QuestionGraph, Reset
 from llama_index.hipporag.state import HippoRAGState, extracts_terms, facts_of
 from llama_index.hipporag.text.normalization import Normalizer
-from llama_index.ragkit import (
-    IndexStorage,
-    Query,
-    Selection,
-    Snapshot,
-    Steps,
-    ViewContents,
-    immediate,
-    match_nodes,
-    offload,
-    run_steps,
-)
+from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.steps import immediate, run_steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.snapshot import Hits, Mask
 
@@ -250,7 +243,7 @@ class ReadGraph:
 
     def _others(self, query: Query[HippoRAGState]) -> Steps[list[str]]:
         """Passages that count without being near or walked to: the least near, or all of a small index."""
-        if self.config.ensemble == "trust":
+        if self.config.published.ensemble == "trust":
             return []
         if self.view.passages <= SMALL:
             return list((yield from self.view.space().described(None, self.selection)).ids)
@@ -260,7 +253,7 @@ class ReadGraph:
     def _part(self, chunks: Snapshot, seeds: QuerySeeds) -> Steps[tuple[GraphPart, QuerySeeds]]:
         """The part of the graph that was read, over some passages, and the seeds with their rows there."""
         contents = None
-        if not self.config.passage_nodes or self.config.published.length_normalization:
+        if not self.config.published.passage_nodes or self.config.published.length_normalization:
             contents = yield from self.view.consisting(chunks, self.state.has_terms)
         part = yield from offload(self.question.part, chunks.ids, seeds.links, contents)
         rows = {phrase: row for row, phrase in enumerate(part.phrases)}

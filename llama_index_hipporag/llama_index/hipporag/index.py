@@ -14,17 +14,10 @@ from llama_index.hipporag.keywords import HippoRAGKeywords, HippoRAGRetrieverKey
 from llama_index.hipporag.page import page_of, rows_to_show
 from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedStruct,
-    LastQuery,
-    Selection,
-    arun_steps,
-    register_index,
-    run_steps,
-    texts_of,
-)
+from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.steps import arun_steps, run_steps
+from llama_index.ragkit.storage.derived_nodes import texts_of
 from llama_index.ragkit.validation import chosen
 
 if TYPE_CHECKING:

@@ -13,21 +13,15 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
 from llama_index.hipporag.prompts import THOUGHT_PROMPT, thought_prompt
-from llama_index.ragkit import (
-    PromptHolder,
-    RetryPolicy,
-    Steps,
-    arun_steps,
-    call,
-    complete,
-    fence,
-    fresh,
-    plain_answer,
-    report_fallback,
-    run_steps,
-)
+from llama_index.ragkit import RetryPolicy, Steps
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.index.query import report_fallback
+from llama_index.ragkit.index.results import fresh
+from llama_index.ragkit.llm.announcements import plain_answer
+from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts
+from llama_index.ragkit.llm.prompts import PromptHolder, fence
+from llama_index.ragkit.steps import arun_steps, call, run_steps
 from llama_index.ragkit.validation import check_choice, check_count
 
 __all__ = ["Demonstration", "IRCoTRetriever"]

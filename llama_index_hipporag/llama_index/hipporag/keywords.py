@@ -1,6 +1,6 @@
 """The keywords of HippoRAG's index, retriever and postprocessor, for editors and type checkers."""
 
-from llama_index.hipporag.config import Ensemble, Linking, PassageSeeds, PublishedWalk, QuestionEntities
+from llama_index.hipporag.config import Linking, PassageSeeds, PublishedWalk, QuestionEntities
 from llama_index.hipporag.text.late_interaction import TokenEncoder
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords
@@ -31,16 +31,13 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     filter_facts: bool
     damping: float
     synonyms: bool
-    passage_nodes: bool
     subject_weight: float
     max_phrase_share: float
     passage_seeds: PassageSeeds
     passage_seed_weight: float
     conjunction: float
-    ensemble: Ensemble
     walk_weight: float | None
     lexical_weight: float
-    min_in_text: float
     num_workers: int
     published: PublishedWalk
 

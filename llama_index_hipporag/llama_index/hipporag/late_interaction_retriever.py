@@ -8,8 +8,10 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 
 from llama_index.hipporag.text.late_interaction import TokenEncoder, TokenVectors
-from llama_index.ragkit import arun_steps, fresh, offload
+from llama_index.ragkit import offload
+from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.short_repr import ShortRepr
+from llama_index.ragkit.steps import arun_steps
 from llama_index.ragkit.validation import check_component, check_count
 
 __all__ = ["LateInteractionRetriever"]

@@ -11,9 +11,10 @@ from scipy.sparse import csr_matrix
 from llama_index.hipporag.graph.passage import Passage
 from llama_index.hipporag.graph.passage_edges import list_rows, passage_number, passage_rows
 from llama_index.hipporag.state import phrase_id
-from llama_index.ragkit import Record, Records, Steps, offload
+from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.storage.graph.interface import GraphReader, GraphRows
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["SIMILAR", "PassageGraph", "read_lists"]
 

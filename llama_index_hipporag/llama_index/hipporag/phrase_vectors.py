@@ -13,7 +13,9 @@ from llama_index.hipporag.graph.synonym_search import resized
 from llama_index.hipporag.graph_view import PHRASES
 from llama_index.hipporag.passage_graph import SIMILAR, PassageGraph, read_lists
 from llama_index.hipporag.state import HippoRAGState, phrase_id
-from llama_index.ragkit import IndexStorage, Resources, Snapshot, SpaceRows, Steps, offload
+from llama_index.ragkit import Snapshot, SpaceRows, Steps, offload
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.storage.index_storage import IndexStorage
 
 __all__ = ["PhraseVectors"]
 

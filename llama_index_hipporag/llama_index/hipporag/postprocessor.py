@@ -14,7 +14,8 @@ from llama_index.hipporag.query_linking import Linker
 from llama_index.hipporag.search.passage_scores import rescored
 from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fresh, offload
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, offload
+from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import number
 
 if TYPE_CHECKING:

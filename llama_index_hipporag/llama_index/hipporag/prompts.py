@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from llama_index.core.prompts import ChatPromptTemplate
 
-from llama_index.ragkit import with_example
+from llama_index.ragkit.llm.prompts import with_example
 
 __all__ = [
     "ENTITIES_PROMPT",

@@ -25,11 +25,14 @@ from llama_index.hipporag.search.query_seeds import (
 from llama_index.hipporag.text.late_interaction import TokenEncoder, late_similarities
 from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.noun_phrases import read_question
-from llama_index.ragkit import Steps, count_tokens, fence, immediate, offload
+from llama_index.ragkit import Steps, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.text.held import Held, TextWords
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["Linker"]
 
@@ -125,7 +128,7 @@ class Linker:
             return read_question(question)
         reply: Held[str] = yield from self.ask(
             "question",
-            partial(read_entities, words=TextWords(question), least=self.config.min_in_text),
+            partial(read_entities, words=TextWords(question), least=self.config.published.min_in_text),
             output_cls=Entities,
             reply_tokens=128 + count_tokens(question),
             question=fence([question], "question"),

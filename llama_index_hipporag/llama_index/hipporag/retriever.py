@@ -22,18 +22,11 @@ from llama_index.hipporag.query_linking import Linker
 from llama_index.hipporag.search.graph_search import GraphSearchResult, needs_dense, search_many
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedRetriever,
-    Query,
-    Steps,
-    ViewContents,
-    arun_steps,
-    as_bundle,
-    gather,
-    offload,
-    run_steps,
-)
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.index.query import as_bundle
+from llama_index.ragkit.steps import arun_steps, gather, immediate, run_steps
 from llama_index.ragkit.validation import chosen
 from llama_index.ragkit.vectors.nearness import Nearness
 
@@ -68,9 +61,10 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     walk has nothing to do with what is near to the question, nearness alone decides, which :meth:`explain` and an
     event (:class:`~llama_index.ragkit.FallbackEvent`) report.
 
-    Scores are always in [0, 1], higher is better, and to be compared within one answer only. By default they are
-    (1 + s / (1 + abs(s))) / 2, where s is nearness in standard deviations, less a penalty for a small share of a walk
-    that is trusted (`ensemble`). They do not depend on the scale of the embedding model's cosines.
+    Scores are always in [0, 1], higher is better, and to be compared within one answer only. By default they
+    are those of nearness in standard deviations, less a penalty for a small share of a walk that is trusted
+    (`walk_weight`), and 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`);
+    the published methods give shares of the best. They do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------
@@ -88,8 +82,6 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     filter_facts : whether a language model selects the helpful ones of these facts (one call) [False]
     damping : probability of following an edge, in [0, 1); the rest is the restart probability [0.5]
     synonyms : whether similar phrases are connected [False; papers True]
-    passage_nodes : whether passages are nodes of the graph, and their score is the probability of their own node;
-        otherwise the sum over their phrases, as set by `counted` of `published` [True]
     subject_weight : weight of the edge between a passage and its title, above 0; other phrases have 1 [10]
     max_phrase_share : largest share of the passages that may have a phrase for it to join them, in (0, 1]: a phrase
         that is nearly everywhere, such as the header of every page, tells nothing apart [0.5; papers 1]
@@ -100,14 +92,10 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
         geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
         phrase [0]
-    ensemble : "trust": nearness + 7 `walk_weight` * trust * log(share of the walk), see
-        :func:`~llama_index.hipporag.search.ranking.trust`; "average": both scaled to [0, 1], with
-        weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has a
-        cosine of at most `recognition_threshold` of `published` (paper, appendix F.2); "none": the walk alone ["trust"]
-    walk_weight : in [0, 1]; 0 is nearness alone [1 for "trust", 0.8 for "average" and "uncertainty"]
+    walk_weight : how much the walk counts beside nearness, in [0, 1]; 0 is nearness alone. A score is nearness + 7
+        `walk_weight` * trust * log(share of the walk), see :func:`~llama_index.hipporag.search.ranking.trust`;
+        `ensemble` of `published` has other sums [1; 0.8 for averages]
     lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.5; papers 0]
-    min_in_text : least share of the words of an entity that the question must have, for question_entities="llm", in
-        [0, 1]; 0 for no check [0.5]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
     published : what only the published searches and their ablations need; see
         :class:`~llama_index.hipporag.PublishedWalk`
@@ -203,6 +191,13 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     def _results(self, found: GraphSearchResult[Any]) -> Steps[list[NodeWithScore]]:
         return (yield from self._take_best(found.ranking(self._wanted)))
 
+    @immediate
+    def chunk_scores(self, query: Query[HippoRAGState], found: GraphSearchResult[Any]) -> ChunkScores | None:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        if found.near is None:
+            return None
+        return ChunkScores(found.state.chunks, found.near.scores, [Structure(found.added(self.options), "names")])
+
     def _explanations(
         self, found: GraphSearchResult[Any], nodes: Sequence[NodeWithScore]
     ) -> Steps[list[HippoRAGExplanation]]:
@@ -268,7 +263,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         """The seeds of a question, and its nearness to passages where the search needs it."""
         vector = (yield from query.vector()) if self.options.linking == "facts" else None
         seeds = yield from self._linker.link(graph, query.text, vector)
-        if self.options.ensemble == "trust" and seeds.links:
+        if self.options.published.ensemble == "trust" and seeds.links:
             asked = list(dict.fromkeys(link.asked for link in seeds.links))
             frequencies, count = yield from query.frequencies(asked)
             seeds = seeds.with_words(dict(zip(asked, frequencies, strict=True)), count)

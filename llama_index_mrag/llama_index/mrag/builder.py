@@ -12,18 +12,12 @@ from llama_index.mrag.heads.importance import HeadSums
 from llama_index.mrag.heads.splitting import split_heads
 from llama_index.mrag.index_heads import IndexHeads
 from llama_index.mrag.state import MRAGState
-from llama_index.ragkit import (
-    Builder,
-    Change,
-    ChunkView,
-    IndexStorage,
-    Record,
-    Resources,
-    Selection,
-    Steps,
-    offload,
-)
+from llama_index.ragkit import Builder, Change, Selection, Steps, offload
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["MRAGBuilder"]
 

@@ -19,23 +19,16 @@ from pydantic import Field
 
 from llama_index.mrag.prompts import ARTICLE_PROMPT, STORY_PROMPT, TOPICS_PROMPT
 from llama_index.mrag.sampling import sample_aspects
-from llama_index.ragkit import (
-    PromptHolder,
-    RetryPolicy,
-    Steps,
-    arun_steps,
-    complete,
-    content_id,
-    gather,
-    plain_answer,
-    plain_text,
-    run_steps,
-    whole_sentences,
-)
+from llama_index.ragkit import RetryPolicy, Steps, content_id
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import LabelledQuery
+from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
+from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.prompts import PromptHolder
+from llama_index.ragkit.steps import arun_steps, gather, run_steps
+from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["Generated", "MultiAspectGenerator"]

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.heads.splitting import split_heads
 from llama_index.mrag.state import MRAGState
-from llama_index.ragkit import ExternalVectorStore, Steps, content_id, search_at_once
+from llama_index.ragkit import Steps, content_id
 from llama_index.ragkit.errors import ConfigurationError, StorageError
+from llama_index.ragkit.storage.external_store import ExternalVectorStore, search_at_once
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 

@@ -16,8 +16,10 @@ from llama_index.mrag.multi_head_embedding import MultiHeadEmbedding
 from llama_index.mrag.page import nodes_to_show, page_of
 from llama_index.mrag.retriever import MRAGRetriever
 from llama_index.mrag.state import MRAGState
-from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index, run_steps, texts_of
+from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.derived_nodes import texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,11 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from llama_index.mrag.embedding import with_heads
 from llama_index.mrag.head_stores import HeadStores
 from llama_index.mrag.heads.splitting import split_heads
-from llama_index.ragkit import Change, ExternalVectorStore, IndexStorage, Resources, Steps
+from llama_index.ragkit import Change, Steps
 from llama_index.ragkit.errors import EmbeddingModelMismatchError, UnsupportedStoreError
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.index_storage import IndexStorage
 
 __all__ = ["IndexHeads"]
 

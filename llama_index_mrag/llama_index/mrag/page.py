@@ -21,7 +21,7 @@ _LABEL = 60
 def nodes_to_show(state: MRAGState, query: LastQuery | None) -> list[str]:
     """Ids of the nodes whose texts the page may show."""
     if query is None or not query.found.ranking:
-        return state.chunks.ids
+        return list(state.chunks.ids)
     result: VoteResult = query.found
     chosen = [result.state.chunks.ids[result.tally.rows[place]] for place in _first_choices(result)]
     return list(dict.fromkeys([*(name for name, _ in result.ranking), *chosen]))

@@ -12,16 +12,10 @@ from llama_index.mrag.keywords import MRAGPostprocessorKeywords
 from llama_index.mrag.prompts import ASPECTS_PROMPT
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.vote_search import search_votes
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedPostprocessor,
-    Query,
-    RetryPolicy,
-    Steps,
-    complete,
-    fresh,
-    report_fallback,
-)
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, RetryPolicy, Steps
+from llama_index.ragkit.index.query import report_fallback
+from llama_index.ragkit.index.results import fresh
+from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 

@@ -12,9 +12,13 @@ from pydantic import Field
 from llama_index.mrag.config import SearchConfig
 from llama_index.mrag.embedding import with_heads
 from llama_index.mrag.text.aspects import cut_aspects
-from llama_index.ragkit import Resources, Steps, call, fence, query_matrix
+from llama_index.ragkit import Steps
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.llm.embeddings import query_matrix
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.steps import call
 
 __all__ = ["AspectQueries", "aspects_of", "embed_aspects"]
 

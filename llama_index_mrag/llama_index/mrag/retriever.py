@@ -15,6 +15,8 @@ from llama_index.mrag.state import MRAGState
 from llama_index.mrag.vote_search import FoundByVote, search_votes
 from llama_index.mrag.voting.vote_result import VoteResult
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.validation import chosen
 
 if TYPE_CHECKING:
@@ -34,10 +36,10 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
     The mean vector of `QueryBundle.custom_embedding_strs` takes the place of that of the question: in nearness, and
     in the votes for the question as a whole. Its sentences vote with vectors of their own.
 
-    Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being a weighted mean of nearness and votes in standard
-    deviations of the hundred best nodes. With `vote_weight=1` they are the votes themselves: 1 means that for every
-    aspect every head puts the node first (:mod:`llama_index.mrag.voting.votes`). They are comparable within one
-    question.
+    Scores are those of a weighted mean of nearness and votes in standard deviations of the hundred best nodes, in
+    [0, 1] such that 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). With
+    `vote_weight=1` they are the votes themselves: 1 means that for every aspect every head puts the node first
+    (:mod:`llama_index.mrag.voting.votes`). They are comparable within one question.
 
     Parameters
     ----------
@@ -96,6 +98,14 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
 
     def _search(self, query: Query[MRAGState]) -> Steps[FoundByVote]:
         return (yield from search_votes(query, self.options, partial(self._complete, "aspects")))
+
+    @immediate
+    def chunk_scores(self, query: Query[MRAGState], found: FoundByVote) -> ChunkScores | None:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        result = found.result
+        if result.nearness is None:
+            return None
+        return ChunkScores(result.state.chunks, result.nearness.scores, [Structure(result.added(), "votes")])
 
     def _explanations(self, found: FoundByVote, nodes: Sequence[NodeWithScore]) -> Steps[list[MRAGExplanation]]:
         return (yield from offload(_explained, found, nodes))

@@ -14,7 +14,8 @@ from llama_index.mrag.state import MRAGState
 from llama_index.mrag.text.aspects import undivided
 from llama_index.mrag.voting.ranking import found_alike, found_in_words, subjects, votes_weight
 from llama_index.mrag.voting.vote_result import VoteResult, rank_by_nearness, run_vote
-from llama_index.ragkit import Query, Steps, deepened, offload
+from llama_index.ragkit import Query, Steps, offload
+from llama_index.ragkit.index.results import deepened
 from llama_index.ragkit.vectors.question_scores import best_rows
 
 __all__ = ["FoundByVote", "search_votes"]

@@ -16,21 +16,14 @@ from llama_index.pgrag.map_rows import MapRows
 from llama_index.pgrag.map_view import MapView
 from llama_index.pgrag.records import from_record
 from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of
-from llama_index.ragkit import (
-    Builder,
-    Change,
-    ChunkView,
-    IndexStorage,
-    Resources,
-    Selection,
-    Snapshot,
-    SpaceRows,
-    Steps,
-    as_matrix,
-    immediate,
-    sort_key,
-)
+from llama_index.ragkit import Builder, Change, Selection, Snapshot, SpaceRows, Steps
 from llama_index.ragkit.errors import HalfWrittenError
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.llm.embeddings import as_matrix
+from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.nodes import sort_key
+from llama_index.ragkit.storage.stored_chunks import ChunkView
 from llama_index.ragkit.vectors.row_buffer import Record
 
 __all__ = ["MapBuilder"]

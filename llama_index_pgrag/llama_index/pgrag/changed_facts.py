@@ -9,7 +9,9 @@ from typing import Any
 from llama_index.pgrag.maps.mind_map import path_text
 from llama_index.pgrag.records import from_record, is_unverified, lost_texts, other_sources, without_texts
 from llama_index.pgrag.state import KINDS, FactPath, MindMap, fact_paths
-from llama_index.ragkit import Change, IndexStorage, Resources, Steps
+from llama_index.ragkit import Change, Steps
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.storage.index_storage import IndexStorage
 
 __all__ = ["MapCell", "cells_of", "facts_after", "facts_of", "report_unverified"]
 

@@ -17,10 +17,13 @@ from pydantic import BaseModel
 
 from llama_index.pgrag.maps.verification import bert_scores, rouge_l
 from llama_index.pgrag.prompts import QUESTIONS_PROMPT, QUIZ_PROMPT
-from llama_index.ragkit import RetryPolicy, Steps, arun_steps, complete, find_values, run_steps, to_plain
+from llama_index.ragkit import RetryPolicy, Steps
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.evaluation import answer_f1
+from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts
+from llama_index.ragkit.llm.json.output import find_values, to_plain
+from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.text.scripts import HAN
 from llama_index.ragkit.validation import check_count
 

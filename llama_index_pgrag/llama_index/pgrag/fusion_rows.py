@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.fusion.super_nodes import SuperNodes, restore, update
-from llama_index.ragkit import IndexStorage, Record, Snapshot, Steps, offload
+from llama_index.ragkit import Snapshot, Steps, offload
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["FusionRows"]
 

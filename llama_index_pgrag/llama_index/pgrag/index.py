@@ -15,8 +15,10 @@ from llama_index.pgrag.page import page_of
 from llama_index.pgrag.records import is_unverified
 from llama_index.pgrag.retriever import PGRAGRetriever
 from llama_index.pgrag.state import KINDS, PseudoGraph
-from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index, run_steps, texts_of
+from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.derived_nodes import texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,14 +10,12 @@ from llama_index.core.schema import QueryBundle
 from pydantic import Field
 
 from llama_index.pgrag.config import SearchConfig
-from llama_index.ragkit import (
-    Steps,
-    fence,
-    plain_lines,
-    strip_reasoning,
-)
+from llama_index.ragkit import Steps
 from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.llm.announcements import plain_lines
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.llm.reasoning import strip_reasoning
 
 __all__ = ["KeyPointsEvent", "key_points_of"]
 

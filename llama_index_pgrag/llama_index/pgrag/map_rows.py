@@ -12,8 +12,10 @@ from llama_index.pgrag.maps.name_links import NodeNames
 from llama_index.pgrag.maps.names import CellNames, cell_name
 from llama_index.pgrag.search.name_edges import chunk_number, name_change, pair_numbers, phrases_in
 from llama_index.pgrag.state import FactPath, Facts, PseudoGraph, fact_paths
-from llama_index.ragkit import IndexStorage, Record, Steps, offload
+from llama_index.ragkit import Steps, offload
 from llama_index.ragkit.storage.graph.interface import GraphReader
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["MapRows", "NodeRow"]
 

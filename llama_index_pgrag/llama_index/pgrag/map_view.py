@@ -20,8 +20,10 @@ from llama_index.pgrag.search.frontier_walk import FrontierWalk, Mass
 from llama_index.pgrag.search.name_edges import chunk_number
 from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
 from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
-from llama_index.ragkit import IndexStorage, Query, Selection, Snapshot, Steps, ViewContents, offload, run_steps
-from llama_index.ragkit.steps import gather
+from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
+from llama_index.ragkit.index.contents import ViewContents
+from llama_index.ragkit.steps import gather, run_steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.vectors.nearness import NEAREST, Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord

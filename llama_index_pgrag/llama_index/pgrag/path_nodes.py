@@ -6,7 +6,8 @@ from typing import Any
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 
 from llama_index.pgrag.search.ranking import MergedPath
-from llama_index.ragkit import NodeFetch, Steps, derived_node
+from llama_index.ragkit import Steps
+from llama_index.ragkit.storage.derived_nodes import NodeFetch, derived_node
 
 __all__ = ["outline_node", "path_node", "sources_of"]
 

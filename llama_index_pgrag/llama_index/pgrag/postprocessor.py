@@ -18,18 +18,12 @@ from llama_index.pgrag.search.context import ContextPath, context_text
 from llama_index.pgrag.search.path_ranking import rank_paths
 from llama_index.pgrag.search.ranking import MergedPath, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedPostprocessor,
-    Steps,
-    content_id,
-    fresh,
-    match_nodes,
-    offload,
-)
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, content_id, offload
+from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
-from llama_index.ragkit.vectors.question_scores import squashed
+from llama_index.ragkit.vectors.question_scores import result_scores
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -166,7 +160,8 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         facts = score_facts(graph, points, candidates, config, allowed)
         scores = path_scores(graph, facts, None, self.lexical_weight, config)
         ranked = rank_paths(graph, scores, len(scores), question, self.lexical_weight, 0.0)
-        shown = squashed(np.array([score for _, score in ranked])).tolist()
+        found = np.array([score for _, score in ranked])
+        shown = result_scores(found, found).tolist()
         ranking = [(graph.fact(graph.facts.ids[row]), score) for (row, _), score in zip(ranked, shown, strict=True)]
         return MergedPath.of(ranking)[: self.max_paths]
 

@@ -4,7 +4,7 @@ import json
 
 from llama_index.core.prompts import PromptTemplate
 
-from llama_index.ragkit import with_example
+from llama_index.ragkit.llm.prompts import with_example
 
 __all__ = ["KEY_POINTS_PROMPT", "MAP_PROMPT", "MIND_MAP_PROMPT", "QUESTIONS_PROMPT", "QUIZ_PROMPT", "STATEMENTS_PROMPT"]
 

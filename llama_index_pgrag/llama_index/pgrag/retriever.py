@@ -23,20 +23,13 @@ from llama_index.pgrag.search.answer import Answer
 from llama_index.pgrag.search.context import ContextPath, Format, context_text
 from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedRetriever,
-    NodeFetch,
-    Query,
-    Steps,
-    arun_steps,
-    as_bundle,
-    embed_texts,
-    offload,
-    query_matrix,
-    run_steps,
-)
-from llama_index.ragkit.vectors.question_scores import question_cosines, squashed
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.index.chunk_scores import ChunkScores
+from llama_index.ragkit.index.query import as_bundle
+from llama_index.ragkit.llm.embeddings import embed_texts, query_matrix
+from llama_index.ragkit.steps import arun_steps, immediate, run_steps
+from llama_index.ragkit.storage.derived_nodes import NodeFetch
+from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -50,8 +43,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     Paths and source nodes are ranked by their nearness to the question, dense and lexical together, by their facts,
     and by a walk from the names in the question over the maps that share names, which counts as far as it can be
     trusted for this question (:mod:`llama_index.pgrag.search.ranking`). Where the walk counts, the paths of an answer
-    are spread over the nodes that it leads to (:mod:`llama_index.pgrag.search.path_ranking`). Scores are
-    (1 + s / (1 + abs(s))) / 2, in [0, 1], s being a sum in standard deviations of the hundred best; with
+    are spread over the nodes that it leads to (:mod:`llama_index.pgrag.search.path_ranking`). Scores are in
+    [0, 1] such that 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`); with
     `ranking="support"` they are shares of the best support. They are comparable within one question, higher is better.
 
     Fact paths are returned as text nodes: the text is the path, the metadata hold its cells (`pgrag_path`) and
@@ -141,14 +134,15 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         if not np.isfinite(paths).any():
             nothing = options.ranking == "support" and len(graph.facts)
             fallback = "no path has support" if nothing else "the mind maps have no facts"
-            shown = np.isfinite(near.scores)
-            nodes = np.where(shown, squashed(near.scores), -np.inf) if options.ranking == "support" else near.scores
+            nodes = near.scores
+            if options.ranking == "support":
+                nodes = np.where(np.isfinite(nodes), result_scores(nodes, nodes), -np.inf)
         cosines = [near.cosines]
         if len(asked.points) > 1 or asked.points[0] is not asked.vector:
             cosines = [question_cosines(graph.chunks, point) for point in asked.points]
-        weight, near_points = near.lexical_weight, np.stack(cosines)
+        near_points = np.stack(cosines)
         return Answer(
-            graph, options, asked.texts, near_points, weight, facts, names, nodes, paths, query.wanted, fallback
+            graph, options, asked.texts, near_points, near, facts, names, nodes, paths, query.wanted, fallback
         )
 
     def _results(self, found: Answer) -> Steps[list[NodeWithScore]]:
@@ -170,6 +164,11 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     def _on_page(self, found: Answer) -> FoundForPage:
         graph = found.graph if not self._index.storage.is_whole else None
         return FoundForPage(found.results[: self.similarity_top_k], graph)
+
+    @immediate
+    def chunk_scores(self, query: Query[PseudoGraph], found: Answer) -> ChunkScores:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        return ChunkScores(found.graph.chunks, found.near.scores, found.added)
 
     def _explanations(self, found: Answer, nodes: Sequence[NodeWithScore]) -> Steps[list[PGRAGExplanation]]:
         return (yield from offload(self._explained, found, nodes))

@@ -16,16 +16,19 @@ from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.storage.index_store.keyval_index_store import KVIndexStore
 from llama_index.core.storage.index_store.types import BaseIndexStore
+from llama_index.core.storage.kvstore.simple_kvstore import SimpleKVStore
 from llama_index.core.storage.kvstore.types import BaseKVStore
 
 from llama_index.ragkit.errors import UnsupportedStoreError
 
 __all__ = [
     "DocstoreTables",
+    "collections_of",
     "docstore_tables",
     "index_entries",
     "may_send_json_schema",
     "own_tokenizer",
+    "replace_kvstore",
     "set_llm",
     "with_system_prompt",
 ]
@@ -75,6 +78,24 @@ def docstore_tables(docstore: BaseDocumentStore) -> DocstoreTables:
         ref_docs=docstore._ref_doc_collection,
         batch_size=docstore._batch_size,
     )
+
+
+def collections_of(kvstore: SimpleKVStore) -> dict[str, Any]:
+    """The collections of a key-value store in memory by name, not copied.
+
+    Private, since core's `to_dict` returns a copy, in which later values would be missing.
+    """
+    return kvstore._collections_mappings
+
+
+def replace_kvstore(docstore: BaseDocumentStore, kvstore: BaseKVStore) -> None:
+    """Put another key-value store with the same values below a document store.
+
+    Private, since core lets nobody else decide how a document store is written: a `SimpleDocumentStore` that a
+    storage context makes has core's own key-value store, which writes JSON that can only be read as a whole.
+    """
+    if isinstance(docstore, KVDocumentStore):
+        docstore._kvstore = kvstore
 
 
 def index_entries(index_store: BaseIndexStore) -> dict[str, Any]:

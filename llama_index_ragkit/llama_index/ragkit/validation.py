@@ -18,7 +18,6 @@ __all__ = [
     "ON_ERROR",
     "Fallback",
     "OnError",
-    "ServeFrom",
     "check_choice",
     "check_component",
     "check_count",
@@ -33,7 +32,6 @@ __all__ = [
 
 T = TypeVar("T")
 
-ServeFrom = Literal["memory", "stores"]
 Fallback = Literal["rules"] | None
 OnError = Literal["record", "raise"]
 ON_ERROR: tuple[str, ...] = get_args(OnError)

@@ -6,19 +6,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit import (
-    Change,
-    ChunkView,
-    Failure,
-    IndexStorage,
-    Resources,
-    Selection,
-    Snapshot,
-    Steps,
-    SummaryBuilder,
-    SummaryWriter,
-    run_steps,
-)
+from llama_index.ragkit import Change, Failure, Selection, Snapshot, Steps
+from llama_index.ragkit.index.builder import SummaryBuilder
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.summaries import SummaryWriter
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.stored_chunks import ChunkView
 from llama_index.ragkit.validation import check_component
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.clustering.graph import GraphClustering
@@ -41,8 +35,8 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     """Keeps the tree as rows, which a write changes along the ways from its chunks to the roots.
 
     Where everything is clustered (a first build, an insert of more than a quarter of the chunks,
-    :meth:`~llama_index.ragkit.SummaryMethods.rebuild`) all vectors and the structure of the tree are in memory. What is
-    given in parts is clustered with the last one.
+    :meth:`rebuild <llama_index.ragkit.index.summaries.SummaryMethods.rebuild>`) all vectors and the structure of the
+    tree are in memory. What is given in parts is clustered with the last one.
 
     Parameters
     ----------

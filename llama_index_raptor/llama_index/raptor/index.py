@@ -18,17 +18,16 @@ from llama_index.ragkit import (
     Prices,
     Selection,
     Summarizer,
-    SummaryMethods,
-    count_tokens,
-    fetch_derived,
-    known_llm,
-    nodes_of,
-    plain_text,
     register_index,
-    run_steps,
-    texts_of,
 )
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.index.derived_index import nodes_of
+from llama_index.ragkit.index.summaries import SummaryMethods
+from llama_index.ragkit.llm.completion import known_llm
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.derived_nodes import fetch_derived, texts_of
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.clustering.umap_gmm import UMAPGMMClustering
 from llama_index.raptor.config import PAPER_TREE, TreeConfig

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, fetch_derived, fresh
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps
+from llama_index.ragkit.index.results import fresh
+from llama_index.ragkit.storage.derived_nodes import fetch_derived
 from llama_index.ragkit.validation import number
 from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.config import TreeConfig

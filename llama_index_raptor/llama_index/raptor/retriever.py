@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.schema import NodeWithScore
 
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, deepened, offload
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.index.results import deepened
 from llama_index.ragkit.validation import chosen
 from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.config import PAPER_SEARCHES, TreeConfig, TreeSearchConfig, Version
@@ -38,9 +39,9 @@ class _FoundInTree:
 class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanation]):
     """Retrieves chunks and summaries from a :class:`~llama_index.raptor.RaptorIndex`.
 
-    Scores are (1 + s / (1 + abs(s))) / 2, in [0, 1], s being the nearness of a node in standard deviations of the
-    question's hundred nearest chunks (:mod:`llama_index.raptor.search.node_scores`). They are comparable within one
-    question.
+    Scores are those of the nearness of a node in standard deviations of the question's hundred nearest chunks
+    (:mod:`llama_index.raptor.search.node_scores`), in [0, 1] such that 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). They are comparable within one question.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
 
         start = yield from tree.start(query.contents, descent.start_layer)
         scores, ranking = yield from traverse_tree(scores, descent, start, reach)
-        return _FoundInTree(asked[-1], scores, as_results(ranking), fallback)
+        return _FoundInTree(asked[-1], scores, as_results(ranking, scores), fallback)
 
     @property
     def _tree(self) -> TreeView:
@@ -145,4 +146,4 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
 
 
 def _collapsed(scores: NodeScores, margin: float | None, count: int) -> list[ScoredNode]:
-    return as_results(search_collapsed_tree(scores, count, margin))
+    return as_results(search_collapsed_tree(scores, count, margin), scores)

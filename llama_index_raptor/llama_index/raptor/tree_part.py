@@ -5,7 +5,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit import Change, IndexStorage, Record, Snapshot, SpaceRows, Steps
+from llama_index.ragkit import Change, Snapshot, SpaceRows, Steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 from llama_index.raptor.tree.tree import Summary, Tree
 from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, tree_of
 

@@ -8,18 +8,12 @@ import numpy as np
 from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 
-from llama_index.ragkit import (
-    ChunkView,
-    IndexContents,
-    IndexStorage,
-    Record,
-    Selection,
-    Snapshot,
-    Steps,
-    StoredChunks,
-    ViewContents,
-    match_nodes,
-)
+from llama_index.ragkit import Selection, Snapshot, Steps
+from llama_index.ragkit.index.contents import IndexContents, ViewContents
+from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
 from llama_index.raptor.search.node_scores import SPEAKERS
 from llama_index.raptor.state import RaptorState

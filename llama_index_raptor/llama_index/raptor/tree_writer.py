@@ -18,22 +18,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit import (
-    IndexStorage,
-    Record,
-    Resources,
-    SpaceRows,
-    Steps,
-    SummaryWriter,
-    count_tokens,
-    derived_node,
-    node_from_record,
-    node_to_record,
-    offload,
-    plain_text,
-    sort_key,
-)
+from llama_index.ragkit import SpaceRows, Steps, offload
 from llama_index.ragkit.ids import reading_key
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.summaries import SummaryWriter
+from llama_index.ragkit.storage.derived_nodes import derived_node, node_from_record, node_to_record
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.nodes import plain_text, sort_key
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.raptor.clustering.base import Clustering, limit_weight
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.tree.tree import Summary, Tree, summary_id

@@ -10,26 +10,16 @@ import numpy as np
 from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
-from llama_index.ragkit import (
-    Builder,
-    Change,
-    ChunkView,
-    Failure,
-    IndexStorage,
-    Record,
-    Resources,
-    Selection,
-    Snapshot,
-    Space,
-    SpaceRows,
-    Steps,
-    StoredChunks,
-    check_model,
-    offload,
-    run_steps,
-    sort_key,
-)
+from llama_index.ragkit import Builder, Change, Failure, Selection, Snapshot, SpaceRows, Steps, offload
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.llm.embeddings import check_model
+from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.interface import Space
+from llama_index.ragkit.storage.nodes import sort_key
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
 from llama_index.sprag.config import SpRAGConfig

@@ -58,7 +58,8 @@ class PublishedSegments:
     Attributes
     ----------
     overall_max_length_extension : what each further query adds to the overall length, at least 0
-    top_k_for_document_selection : segments are taken from the documents of so many chunks of each query, at least 1
+    top_k_for_document_selection : segments are taken from the documents of so many chunks of each query, at least 1;
+        with `fill`, of more where the retrieved chunks of these documents do not fill the budget
     length_adjustment : how a chunk's length changes its value, see :mod:`llama_index.sprag.segments.values`
     reference_length : length that leaves the value as it is, in tokens where `length_unit` is that, else in characters
         [None: the median of the retrieved chunks]
@@ -105,8 +106,8 @@ class SegmentConfig:
     length_unit : what lengths count: `"tokens"` or `"chunks"`
     calibration : what turns scores into relevance in [0, 1]: a name of
         :mod:`llama_index.sprag.relevance.calibration`, a function, or `"auto"` to go by the scores
-    fill : whether what the segments leave of the budget is filled with single chunks of the same documents, best ranks
-        first [True; False as published]
+    fill : whether what the segments leave of the budget is filled with single retrieved chunks, best ranks first [True;
+        False as published]
     order : of the segments: by `"nearness"`, that is by the best chunk of each; by `"value"`, as published; or as they
         stand in the `"document"`, documents by their best segment
     selection : `"greedy"` as published, or `"optimal"`, the largest total value there is; see
@@ -146,6 +147,11 @@ class SegmentConfig:
         check_calibration(self.calibration)
         check_choice("selection", self.selection, get_args(Selection))
         check_choice("order", self.order, get_args(Order))
+
+    @property
+    def by_rank(self) -> bool:
+        """Whether segments are ordered by the ranks of their chunks, without a reranker."""
+        return self.order != "value" and self.calibration in ("auto", "rank")
 
     @property
     def segment_length(self) -> int:

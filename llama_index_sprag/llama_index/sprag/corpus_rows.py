@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from llama_index.ragkit import IndexStorage, Steps
+from llama_index.ragkit import Steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.text.salient_terms import CorpusTerms
 
 __all__ = ["CorpusRows"]

@@ -6,8 +6,12 @@ from types import MappingProxyType
 
 from llama_index.core.schema import BaseNode, MetadataMode
 
-from llama_index.ragkit import IndexStorage, Record, Resources, Steps, all_failed, content_id
+from llama_index.ragkit import Steps, content_id
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.extraction.failure_watch import all_failed
+from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import DocumentContext, header_text, published_header_text

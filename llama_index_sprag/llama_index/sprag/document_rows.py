@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from llama_index.ragkit import IndexStorage, Record, Steps
+from llama_index.ragkit import Steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 from llama_index.sprag.descriptions import CONTEXTS
 from llama_index.sprag.documents.entry import DocumentEntry
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from llama_index.ragkit import IndexStorage, Record, Snapshot, SpaceRows, Steps
+from llama_index.ragkit import Snapshot, SpaceRows, Steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 from llama_index.sprag.descriptions import CONTEXTS, document_of
 
 __all__ = ["brought_forward"]

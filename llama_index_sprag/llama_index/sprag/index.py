@@ -3,18 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedStruct,
-    LastQuery,
-    NodeExtractor,
-    Selection,
-    arun_steps,
-    register_index,
-    run_steps,
-    texts_of,
-)
+from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, NodeExtractor, Selection, register_index
 from llama_index.ragkit.html import Page
+from llama_index.ragkit.steps import arun_steps, run_steps
+from llama_index.ragkit.storage.derived_nodes import texts_of
 from llama_index.ragkit.validation import check_choice
 from llama_index.sprag.builder import PLAIN, ContextBuilder
 from llama_index.sprag.config import SpRAGConfig, Version

@@ -9,18 +9,11 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedPostprocessor,
-    Selection,
-    Steps,
-    call,
-    content_id,
-    count_tokens,
-    match_nodes,
-    plain_text,
-    sort_key,
-)
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, content_id
+from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.steps import call
+from llama_index.ragkit.storage.nodes import plain_text, sort_key
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SegmentConfig, SpRAGConfig, published_config
 from llama_index.sprag.documents.entry import DocumentEntry

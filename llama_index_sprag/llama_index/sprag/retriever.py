@@ -13,17 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from numpy.typing import NDArray
 from pydantic import Field
 
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedRetriever,
-    Query,
-    Steps,
-    call,
-    deepened,
-    fence,
-    fit_tokens,
-    offload,
-)
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.errors import (
     CacheRequiredError,
     ConcurrentWriteError,
@@ -32,9 +22,13 @@ from llama_index.ragkit.errors import (
     ExtractorMismatchError,
     ReadOnlyError,
 )
+from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.index.results import deepened, fit_tokens
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.steps import call, immediate
 from llama_index.ragkit.vectors.nearness import NEAREST
-from llama_index.ragkit.vectors.question_scores import squashed
+from llama_index.ragkit.vectors.question_scores import result_scores
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
@@ -105,10 +99,11 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     are returned, the one with the nearest chunk first. A segment of one chunk is the original node; a longer one is a
     node derived from its chunks, which its CHILD relationships and its metadata name.
 
-    Scores, higher is better: the relevance of the best chunk of a segment, in [0, 1], which is 1 for the nearest chunk
-    where the rank alone decides, and comparable between queries as far as a reranker's scores are calibrated. With
-    `order="value"` it is (1 + s / (1 + abs(s))) / 2, where s is the value of the segment: about the number of relevant
-    chunks in it. In `mode="chunks"` s is nearness, comparable within one answer; with a reranker its scores are kept.
+    Scores are in [0, 1], higher is better: the nearness of a chunk, or of the nearest chunk of a segment, such that 0.5
+    is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). With a reranker, or a `calibration`
+    other than by rank, the score of a segment is the calibrated relevance of its best chunk, and that of a chunk is the
+    reranker's. With `order="value"`, as published, it is (1 + s / (1 + abs(s))) / 2, where s is the value of the
+    segment: about the number of relevant chunks in it.
 
     Several queries may stand for a question: `QueryBundle.custom_embedding_strs`, or `auto_query`.
 
@@ -207,16 +202,24 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             rankings.append((yield from self._rank(state, text, near, query.wanted)))
         segments: Sequence[FoundSegment] = ()
         if self.options.mode == "segments":
-            limit = self.options.published.top_k_for_document_selection
-            considered = documents_considered(rankings, state.place, limit)
-            state = yield from self._builder.with_documents(state, considered, self.selection)
+            state = yield from self._with_considered(state, rankings)
             segments = yield from offload(
                 find_segments, rankings, state.documents, state.place, self.options, state.shown
             )
             if not segments:
                 segments, reason = self._best_chunk(state, rankings)
                 fallback = fallback or reason
+            if self._reranker is None and self.options.by_rank:
+                segments = yield from offload(_scored_by_nearness, segments, state, nearness)
         return SpRAGFound(state, texts, nearness, rankings, segments, _merged(rankings), fallback)
+
+    def _with_considered(self, state: SpRAGState, rankings: Sequence[RankedChunks]) -> Steps[SpRAGState]:
+        """A state with the documents that segments are taken from; how many depends on their lengths."""
+        read: list[str] | None = None
+        while read != (considered := documents_considered(rankings, state.place, self.options, state.documents)):
+            read = considered
+            state = yield from self._builder.with_documents(state, considered, self.selection)
+        return state
 
     def _texts(self, bundle: QueryBundle) -> Steps[tuple[list[str], str]]:
         """The queries that stand for a question, and why they are not the model's if they should be."""
@@ -270,16 +273,27 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
                     return [FoundSegment(*place, [chunk], [0.0], 0.0, 0.0, number, [rank])], reason
         return [], ""
 
+    @immediate
+    def chunk_scores(self, query: Query[SpRAGState], found: SpRAGFound) -> ChunkScores:
+        """See :meth:`DerivedRetriever.chunk_scores`."""
+        best = np.max(np.stack(found.nearness), axis=0)
+        return ChunkScores(found.state.chunks, None, [Structure(best, "headers")])
+
     # -- results ----------------------------------------------------------------------------------------
 
     def _results(self, found: SpRAGFound) -> Steps[list[NodeWithScore]]:
         if self.options.mode == "chunks":
-            rank = partial(self._deeper, found)
-            ranking = deepened(found.ranking, rank, max(1, len(found.ranking)))
-            plain = self._reranker is None
-            bounded = ((i, float(squashed(np.array(score))) if plain else score) for i, score in ranking)
-            return (yield from self._take_best(bounded))
+            first = self._shown(found, found.ranking)
+            ranking = deepened(first, lambda depth: self._shown(found, self._deeper(found, depth)), max(1, len(first)))
+            return (yield from self._take_best(ranking))
         return [result for _, result in (yield from self._segment_results(found))]
+
+    def _shown(self, found: SpRAGFound, ranking: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+        """A ranking of chunks with scores in [0, 1]; those of a reranker are kept."""
+        values = np.array([score for _, score in ranking])
+        if self._reranker is None:
+            values = result_scores(values, np.concatenate(found.nearness))
+        return [(chunk, value) for (chunk, _), value in zip(ranking, values.tolist(), strict=True)]
 
     def _deeper(self, found: SpRAGFound, depth: int) -> Sequence[tuple[str, float]]:
         """A deeper ranking, for chunks that another index has deleted."""
@@ -333,6 +347,19 @@ def _merged(rankings: Sequence[RankedChunks]) -> list[tuple[str, float]]:
     if len(rankings) == 1:
         return [(chunk, best[chunk][0]) for chunk in dict.fromkeys(rankings[0].ids)]
     return [(chunk, score) for chunk, (score, _) in sorted(best.items(), key=lambda item: (-item[1][0], item[0]))]
+
+
+def _scored_by_nearness(
+    segments: Sequence[FoundSegment], state: SpRAGState, nearness: Sequence[NDArray[np.float64]]
+) -> list[FoundSegment]:
+    """The same segments, each with the nearness of its nearest chunk as its score, none above the one before it."""
+    shown = [result_scores(near, near) for near in nearness]
+    scores = []
+    for segment in segments:
+        rows = state.chunks.rows_of(segment.chunks)
+        scores.append(float(shown[segment.query][rows[rows >= 0]].max(initial=0.0)))
+    lowest = np.minimum.accumulate(scores).tolist()
+    return [replace(segment, score=score) for segment, score in zip(segments, lowest, strict=True)]
 
 
 def _explain(

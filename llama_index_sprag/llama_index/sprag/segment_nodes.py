@@ -5,7 +5,9 @@ from typing import Any
 
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
-from llama_index.ragkit import Steps, content_id, fresh, plain_text
+from llama_index.ragkit import Steps, content_id
+from llama_index.ragkit.index.results import fresh
+from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.sprag.search.segment_search import FoundSegment
 from llama_index.sprag.segments.joining import Piece, joined_text
 

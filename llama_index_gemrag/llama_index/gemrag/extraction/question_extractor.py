@@ -11,18 +11,11 @@ from pydantic import Field, field_validator
 
 from llama_index.gemrag.extraction.keyphrases import key_questions
 from llama_index.gemrag.prompts import QUESTION_PROMPT
-from llama_index.ragkit import (
-    Estimate,
-    Extraction,
-    ExtractionContext,
-    NodeExtractor,
-    Record,
-    Steps,
-    offload,
-    plain_text,
-)
+from llama_index.ragkit import Estimate, Extraction, ExtractionContext, NodeExtractor, Steps, offload
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.held import Held, TextWords, held
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.validation import count, number
@@ -132,9 +125,14 @@ class KeyphraseQuestionExtractor(NodeExtractor):
     out. Lines that repeat over the chunks of a document that are written together (headers, footers, legal lines) are
     ignored.
 
+    A chunk is found by its own words and vector, which these questions repeat. So they are shown but not embedded,
+    unless the index has `paper=True`.
+
     Parameters
     ----------
     num_questions : largest number of questions per node [5]
+    embed_questions : whether a prompt is compared with the vector of each question too, at five more embedded texts a
+        chunk [False]
     language : ISO 639-1 code of the texts, for sentences and stop words; None to choose them by the script and words
         of each text
 
@@ -149,6 +147,13 @@ class KeyphraseQuestionExtractor(NodeExtractor):
 
     num_questions: Count = 5
     language: str | None = None
+    embed_questions: bool = False
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """As for every extractor; without `embed_questions` that of earlier versions, which a write brings forward."""
+        found = super().fingerprint
+        return found if self.embed_questions else {name: found[name] for name in found if name != "embed_questions"}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Read one node: no call."""

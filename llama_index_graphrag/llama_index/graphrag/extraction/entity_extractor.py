@@ -14,19 +14,14 @@ from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement
 from llama_index.graphrag.prompts import CLAIMS_PROMPT, EXTRACT_PROMPT, GLEAN_PROMPT, MISSED_PROMPT
 from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
-from llama_index.ragkit import (
-    Estimate,
-    ExtractionContext,
-    NodeExtractor,
-    Record,
-    Steps,
-    count_tokens,
-    fence,
-    plain_text,
-)
+from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Steps
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, read_reply, triples_of
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import count as checked_count
 from llama_index.ragkit.validation import number
 

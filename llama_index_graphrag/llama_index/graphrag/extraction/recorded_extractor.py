@@ -12,18 +12,11 @@ from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo,
 
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.published.run import PublishedRun, opened
-from llama_index.ragkit import (
-    Estimate,
-    Extraction,
-    ExtractionCache,
-    ExtractionContext,
-    NodeExtractor,
-    Record,
-    Steps,
-    immediate,
-    plain_text,
-)
+from llama_index.ragkit import Estimate, Extraction, ExtractionCache, ExtractionContext, NodeExtractor, Steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.validation import OnError, check_component
 
 __all__ = ["RecordedExtractor", "published_nodes"]

@@ -5,7 +5,8 @@ from typing import ClassVar
 from llama_index.core.schema import BaseNode
 
 from llama_index.hipporag.text.noun_phrases import read_passage
-from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, offload
+from llama_index.ragkit import ExtractionContext, NodeExtractor, Steps, offload
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["NounPhraseExtractor"]
 

@@ -11,21 +11,15 @@ from pydantic import Field
 
 from llama_index.hipporag.prompts import ENTITIES_PROMPT, PUBLISHED_PROMPTS, TRIPLES_PROMPT
 from llama_index.hipporag.text.noun_phrases import subject_names
-from llama_index.ragkit import (
-    Estimate,
-    ExtractionContext,
-    NodeExtractor,
-    Record,
-    Steps,
-    count_tokens,
-    fence,
-    plain_text,
-    title_of,
-)
+from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Steps
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, TripleList, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.storage.nodes import plain_text, title_of
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.held import Held, TextWords, held, is_name
 from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import number
 
 __all__ = ["Entities", "OpenIEExtractor", "Triples", "read_entities"]

@@ -9,8 +9,10 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
 
 from llama_index.hipporag.text.noun_phrases import subject_names
-from llama_index.ragkit import ExtractionContext, NodeExtractor, Record, Steps, plain_text, title_of
+from llama_index.ragkit import ExtractionContext, NodeExtractor, Steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.storage.nodes import plain_text, title_of
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["RecordedExtractor"]
 

@@ -8,7 +8,9 @@ from llama_index.core.schema import BaseNode
 from pydantic import field_serializer
 
 from llama_index.hipporag.extraction.spacy_pipeline import BatchReader, identity, loaded, name_of
-from llama_index.ragkit import Extraction, ExtractionContext, NodeExtractor, Record, Steps, offload, passages_of
+from llama_index.ragkit import Extraction, ExtractionContext, NodeExtractor, Steps, offload
+from llama_index.ragkit.extraction.context import passages_of
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.passages import PassageText
 
 __all__ = ["SpacyExtractor"]

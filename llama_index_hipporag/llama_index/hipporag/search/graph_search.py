@@ -24,7 +24,7 @@ from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.search.ranking import UNTRUSTED, WALK_WEIGHT, combine, gain, passage_seeds, walk_trust
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
 __all__ = ["GraphSearchResult", "needs_dense", "search_many", "seed_passages"]
 
@@ -73,6 +73,12 @@ class GraphSearchResult(Generic[Graph]):
         if self.trust == 0:
             return UNTRUSTED
         return self.seeds.reason
+
+    def added(self, config: SearchConfig) -> Floats:
+        """What the walk adds to the nearness of passages, shape (p,), in standard deviations; 0 if not trusted."""
+        if self.walked is None:
+            return np.zeros(self.scores.size)
+        return combine(np.zeros(self.walked.size), self.walked, _weight(config, self.trust or 0.0))
 
     def ranking(self, k: int) -> Iterator[tuple[str, float]]:
         """The k best passages, then the rest, since a node may be deleted or too long for a budget."""
@@ -127,7 +133,7 @@ def search_many(
 
 
 def _by_nearness(graph: Graph, near: Nearness | None) -> Floats:
-    return np.zeros(graph.shape[0]) if near is None else squashed(near.scores)
+    return np.zeros(graph.shape[0]) if near is None else result_scores(near.scores, near.scores)
 
 
 @dataclass(frozen=True)
@@ -185,8 +191,8 @@ class _GraphSearch(Generic[Graph]):
     def of(cls, graph: Graph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch[Graph]":
         """The graph for some options."""
         graph, published = graph.without_common(config.max_phrase_share), config.published
-        walk = graph.walk(published.edges, config.synonyms, config.subject_weight if config.passage_nodes else None)
-        projection = graph.projection(published.counted, published.length_normalization, config.passage_nodes)
+        walk = graph.walk(published.edges, config.synonyms, config.subject_weight if published.passage_nodes else None)
+        projection = graph.projection(published.counted, published.length_normalization, published.passage_nodes)
         if isinstance(graph, KnowledgeGraph) and _is_pushed(walk, config):
             projection = _ordered(graph, walk, projection, config)
         return cls(graph, allowed, config, walk, projection)
@@ -198,13 +204,13 @@ class _GraphSearch(Generic[Graph]):
 
     def question(self, seeds: QuerySeeds, nearness: Nearness | None) -> _Question:
         """The prepared question."""
-        config = self.config
-        averaged = config.ensemble == "average" or (
-            config.ensemble == "uncertainty" and seeds.weakest <= config.published.recognition_threshold
+        config, published = self.config, self.config.published
+        averaged = published.ensemble == "average" or (
+            published.ensemble == "uncertainty" and seeds.weakest <= published.recognition_threshold
         )
         near, cosines = (None, None) if nearness is None else (nearness.scores, nearness.cosines)
         reset = _reset(self.graph.shape[1], self.allowed, seeds, cosines, config)
-        combined = near if averaged or config.ensemble == "trust" else None
+        combined = near if averaged or published.ensemble == "trust" else None
         return _Question(reset, combined, averaged, self._shared(seeds), seeds.rarity)
 
     def exactly(self, questions: Sequence[_Question]) -> Iterator[tuple[Ints, Floats, _Passages]]:
@@ -261,12 +267,9 @@ class _GraphSearch(Generic[Graph]):
         if not question.averaged:
             shown = slice(None) if self.allowed is None else self.allowed
             trusted = walk_trust(question.near[shown], walked[shown], question.rarity)
-            return _Passages(walked, combine(question.near, walked, self._weight(trusted)), trusted)
+            return _Passages(walked, combine(question.near, walked, _weight(self.config, trusted)), trusted)
         parts = min_max(passage_scores, self.allowed), min_max(question.near, self.allowed)
         return _Passages(walked, self.config.walk_share * parts[0] + (1 - self.config.walk_share) * parts[1])
-
-    def _weight(self, trusted: float) -> float:
-        return WALK_WEIGHT * self.config.walk_share * trusted
 
     def _gains(
         self,
@@ -283,10 +286,14 @@ class _GraphSearch(Generic[Graph]):
             extended *= 1 - self.config.conjunction
         walked = found.walked[rows]
         if found.trust is not None:
-            extended *= gain(walked, self._weight(found.trust))
+            extended *= gain(walked, _weight(self.config, found.trust))
         else:
             extended *= walked * (1.0 if question.near is None else self.config.walk_share)
         return extended
+
+
+def _weight(config: SearchConfig, trusted: float) -> float:
+    return WALK_WEIGHT * config.walk_share * trusted
 
 
 def _is_pushed(walk: Walk, config: SearchConfig) -> bool:
@@ -300,15 +307,14 @@ def _ordered(graph: KnowledgeGraph, walk: Walk, projection: csr_matrix, config: 
         places = walk.ordered.place[projection.indices]
         return csr_matrix((projection.data, places, projection.indptr), shape=projection.shape)
 
-    walked = (config.published.edges, config.synonyms, config.subject_weight)
-    return graph.once(
-        ("ordered", *walked, config.published.counted, config.published.length_normalization, config.passage_nodes),
-        make,
-    )
+    published = config.published
+    walked = (published.edges, config.synonyms, config.subject_weight)
+    projected = (published.counted, published.length_normalization, published.passage_nodes)
+    return graph.once(("ordered", *walked, *projected), make)
 
 
 def _final(found: _Passages) -> _Passages:
-    return found if found.trust is None else replace(found, scores=squashed(found.scores))
+    return found if found.trust is None else replace(found, scores=result_scores(found.scores, found.scores))
 
 
 def _reset(
@@ -341,4 +347,4 @@ def seed_passages(cosines: Floats | None, allowed: Mask | None, config: SearchCo
 
 def needs_dense(seeds: QuerySeeds, config: SearchConfig) -> bool:
     """Whether a question needs the nearness of all passages."""
-    return bool(seeds.reason) or config.passage_seeds != "none" or config.ensemble != "none"
+    return bool(seeds.reason) or config.passage_seeds != "none" or config.published.ensemble != "none"

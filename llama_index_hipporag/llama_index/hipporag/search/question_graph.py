@@ -86,7 +86,7 @@ class QuestionGraph:
         self._in_passages: list[tuple[Ints, Ints]] = []  # phrases, and passages that have them
         self._by_kind = np.zeros(256)
         self._by_kind[FACT] = 2.0 if config.published.edges == "published" else 1.0
-        if config.passage_nodes:
+        if config.published.passage_nodes:
             self._by_kind[FACT + 1 : SUBJECT] = 1.0
             self._by_kind[SUBJECT] = config.subject_weight
 
@@ -178,7 +178,7 @@ class QuestionGraph:
         """Read what a walk needs; the passages that it reaches most."""
         self.frontier.read(nodes, weights)
         ids, kept = self.frontier.ids, self.frontier.kept
-        if self._config.passage_nodes:
+        if self._config.published.passage_nodes:
             passages = is_passage(ids)
             found, scores = ids[passages], kept[passages]
         else:
@@ -219,12 +219,10 @@ class QuestionGraph:
 
     def _counts(self, contents: HippoRAGState, rows: Mapping[str, int], size: int) -> csr_matrix:
         """The projection of what passages consist of, over the nodes of the part."""
-        config, names, p = self._config, contents.phrases, len(contents.chunks)
+        published, names, p = self._config.published, contents.phrases, len(contents.chunks)
         common = np.array([phrase_number(name) in self.common for name in names], np.bool_)
         seen = contents.graph.without_phrases(common) if common.any() else contents.graph
-        found = seen.projection(
-            config.published.counted, config.published.length_normalization, config.passage_nodes
-        ).tocoo()
+        found = seen.projection(published.counted, published.length_normalization, published.passage_nodes).tocoo()
         columns = np.array([*(rows.get(name, -1) for name in names), *range(len(rows), len(rows) + p)], np.int64)
         columns = columns[found.col]
         here = columns >= 0
@@ -246,7 +244,7 @@ class QuestionGraph:
             further = np.where(is_common, 0, further)
             kept = ~(is_common[owners] | np.isin(records["neighbor"], common))
             owners, records = owners[kept], records[kept]
-        if not self._config.passage_nodes:
+        if not self._config.published.passage_nodes:
             of_passages = (records["kind"] > FACT) & (records["kind"] <= SUBJECT) & ~is_passage(nodes[owners])
             self._in_passages.append((nodes[owners[of_passages]], records["neighbor"][of_passages]))
         owners, neighbors, weights = self._weighed(owners, records)

@@ -1,6 +1,6 @@
 """The score of a node: its nearness to the whole question, and the votes for it, by the number of subjects.
 
-    s(node)  = (1 - v) * nearness(node) + v * z(votes of node)            score = (1 + s / (1 + |s|)) / 2
+    s(node)  = (1 - v) * nearness(node) + v * z(votes of node)
     v        = max( 0.4 max(0, 2 - n)^2, min( 1 / (1 + exp(5 (2 - min(n, 4)))), t ) )
     t        = 0.35 + 0.65 max( r((n h - 0.2) / 0.2), r((u - 0.65) / 0.2) ),  r(x) = min(1, max(0, x))
     n        = g * sum over parts of max over nodes of BM25(part, node)  /  max over nodes of BM25(question, node)

@@ -12,7 +12,7 @@ from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting.ranking import combine_with_nearness
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
 from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
 __all__ = ["VoteFor", "VoteResult", "rank_by_nearness", "run_vote"]
 
@@ -51,7 +51,7 @@ class VoteResult:
     ranking : node ids with scores in [0, 1], best first
     nearness : of all nodes to the whole question; None if votes alone count
     vote_weight : weight of the votes beside nearness, in [0, 1]
-    fusion : how the votes of the aspects are combined
+    fusion, depth : how the votes of the aspects are combined, see :func:`~llama_index.mrag.voting.votes.combine`
     """
 
     state: MRAGState
@@ -64,12 +64,26 @@ class VoteResult:
     nearness: Nearness | None = None
     vote_weight: float = 1.0
     fusion: Fusion = "votes"
+    depth: int | None = None
 
     @classmethod
     def empty(cls, state: MRAGState) -> "VoteResult":
         """The result of a vote without nodes or aspects."""
         hits = HeadHits.unfilled(0, state.heads, 0)
         return cls(state, (), hits, hits.cosines, (), Tally(np.zeros(0, np.intp), np.zeros((0, 0))), [])
+
+    def added(self) -> NDArray[np.float64]:
+        """What the votes add to the nearness of nodes, shape (n,), in standard deviations."""
+        near = np.zeros(0) if self.nearness is None else self.nearness.scores
+        shown = np.isfinite(near)
+        found = np.zeros(len(near))
+        found[shown] = combine_with_nearness(near, self._votes(len(near)), self.vote_weight)[shown] - near[shown]
+        return found
+
+    def _votes(self, count: int) -> NDArray[np.float64]:
+        votes = np.zeros(count)
+        votes[self.tally.rows] = combine(self.tally.agreement, self.fusion)
+        return votes
 
     def votes_for(self, node_id: str) -> tuple[dict[str, float], list[VoteFor]]:
         """The agreement on a node of each aspect with votes for it, and these votes, largest first."""
@@ -108,7 +122,8 @@ def run_vote(
     queries : shape (aspects, heads * head_dim)
     vote, fusion : formulas of a vote and of the score
     count : nodes that each head votes for
-    wanted : number of nodes that all heads together must vote for, if there are enough; if not reached, `count` grows
+    wanted : number of nodes that all heads together must vote for, if there are enough; if not reached, `count` grows.
+        So many places of each ranking count for "reciprocal_rank"
     rows : the rows that may be voted for; None for all
     lexical : for each aspect, the BM25 scores, above 0, of its best rows, best first; None for none
     lexical_weight : weight of its votes, in [0, 1]
@@ -132,10 +147,11 @@ def run_vote(
             for shares, found in zip(of_lexical.agreement, lexical, strict=True)
         ]
     ranking: list[tuple[str, float]] = []
+    depth = wanted or None
     if ranked:
-        scores, ids = combine(tally.agreement, fusion), state.chunks.ids
+        scores, ids = combine(tally.agreement, fusion, depth), state.chunks.ids
         ranking = [(ids[tally.rows[i]], float(scores[i])) for i in _best_first(scores, tally.rows, state)]
-    return VoteResult(state, list(aspects), hits, votes, shares_of_rows, tally, ranking, fusion=fusion)
+    return VoteResult(state, list(aspects), hits, votes, shares_of_rows, tally, ranking, fusion=fusion, depth=depth)
 
 
 def _best_first(scores: NDArray[np.float64], rows: Rows, state: MRAGState) -> list[int]:
@@ -158,10 +174,9 @@ def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float,
     vote_weight : v, in [0, 1]
     wanted : length of the ranking, if there are as many nodes
     """
-    votes = np.zeros(len(nearness.scores))
-    votes[result.tally.rows] = combine(result.tally.agreement, result.fusion)
-    scores = combine_with_nearness(nearness.scores, votes, vote_weight)
+    scores = combine_with_nearness(nearness.scores, result._votes(len(nearness.scores)), vote_weight)
     best = best_rows(scores, wanted, result.state.chunks)
     ids = result.state.chunks.ids
-    ranking = [(ids[row], score) for row, score in zip(best, squashed(scores[best]).tolist(), strict=True)]
+    values = result_scores(scores[best], scores).tolist()
+    ranking = [(ids[row], value) for row, value in zip(best, values, strict=True)]
     return replace(result, ranking=ranking, nearness=nearness, vote_weight=vote_weight)

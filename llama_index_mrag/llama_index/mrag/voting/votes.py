@@ -117,7 +117,7 @@ def mix(heads: Tally, lexical: Tally, weight: float) -> Tally:
     return Tally(rows, agreement)
 
 
-def combine(agreement: NDArray[np.float64], fusion: Fusion = "votes") -> NDArray[np.float64]:
+def combine(agreement: NDArray[np.float64], fusion: Fusion = "votes", depth: int | None = None) -> NDArray[np.float64]:
     """Scores of nodes, shape (m,), in [0, 1].
 
     Parameters
@@ -126,6 +126,8 @@ def combine(agreement: NDArray[np.float64], fusion: Fusion = "votes") -> NDArray
     fusion : "votes": the root of the mean square over aspects; "reciprocal_rank": the sum over aspects of
         1 / (60 + place), places from 0, as a share of that of a node which is first for every aspect (the paper's
         Fusion MRAG); nodes of equal agreement have the best of their places, so that the order of rows has no effect
+    depth : for "reciprocal_rank", how many places of each ranking count, as in the authors' code. In full rankings, a
+        node far down in all would be above one that is first for a single aspect. None for all
 
     Examples
     --------
@@ -139,7 +141,8 @@ def combine(agreement: NDArray[np.float64], fusion: Fusion = "votes") -> NDArray
     if fusion == "reciprocal_rank":
         rounded = agreement.round(_DECIMALS)
         places = np.array([np.searchsorted(np.sort(-row), -row) for row in rounded]).reshape(agreement.shape)
-        shares = np.where(agreement > 0, _RANK_CONSTANT / (_RANK_CONSTANT + places), 0.0)
+        counted = (agreement > 0) & (places < (np.inf if depth is None else depth))
+        shares = np.where(counted, _RANK_CONSTANT / (_RANK_CONSTANT + places), 0.0)
         scores: NDArray[np.float64] = shares.mean(axis=0)
     else:
         scores = np.sqrt((agreement**2).mean(axis=0))

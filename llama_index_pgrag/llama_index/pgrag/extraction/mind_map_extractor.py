@@ -18,20 +18,14 @@ from llama_index.pgrag.maps.node_maps import node_maps
 from llama_index.pgrag.maps.verification import Check, Scorer, bert_scores, rouge_l
 from llama_index.pgrag.prompts import MIND_MAP_PROMPT
 from llama_index.pgrag.records import read_together, to_record
-from llama_index.ragkit import (
-    Estimate,
-    ExtractionContext,
-    NodeExtractor,
-    Record,
-    Rejected,
-    Steps,
-    count_tokens,
-    embed_texts,
-    offload,
-    plain_text,
-)
+from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, LanguageModelError
+from llama_index.ragkit.llm.completion import Rejected
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room
+from llama_index.ragkit.llm.embeddings import embed_texts
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import count, number
 
 __all__ = ["Attempt", "MindMapExtractor"]

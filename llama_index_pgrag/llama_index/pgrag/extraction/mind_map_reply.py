@@ -8,12 +8,9 @@ from pydantic import BaseModel, Field
 
 from llama_index.pgrag.maps.mind_map import Path, path_text, read_mind_map, root_of
 from llama_index.pgrag.maps.node_maps import in_text
-from llama_index.ragkit import (
-    find_values,
-    without_announcement,
-)
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.json.output import Pairs
+from llama_index.ragkit.llm.announcements import without_announcement
+from llama_index.ragkit.llm.json.output import Pairs, find_values
 from llama_index.ragkit.llm.json.shapes import squeezed, texts_of
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.statements import is_statement

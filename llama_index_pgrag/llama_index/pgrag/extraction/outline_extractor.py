@@ -9,15 +9,10 @@ from pydantic import Field
 from llama_index.pgrag.maps.mind_map import read_mind_map, root_of
 from llama_index.pgrag.maps.outline import outline
 from llama_index.pgrag.records import to_record
-from llama_index.ragkit import (
-    ExtractionContext,
-    NodeExtractor,
-    Record,
-    Steps,
-    offload,
-    parse_pairs,
-)
+from llama_index.ragkit import ExtractionContext, NodeExtractor, Steps, offload
 from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.llm.json.output import parse_pairs
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["GivenMindMaps", "OutlineExtractor"]
 

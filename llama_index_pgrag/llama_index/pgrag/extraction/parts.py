@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from llama_index.core.schema import BaseNode, TextNode
 
-from llama_index.ragkit import count_tokens, plain_text
+from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.pieces import pieces_of
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["DocumentPart", "parts_of"]
 

@@ -12,7 +12,9 @@ from pydantic import BaseModel
 from llama_index.pgrag.extraction.mind_map_extractor import Attempt, MindMapExtractor
 from llama_index.pgrag.extraction.mind_map_reply import MapReply, StatementsReply
 from llama_index.pgrag.prompts import MAP_PROMPT, STATEMENTS_PROMPT
-from llama_index.ragkit import Estimate, ExtractionContext, PromptTexts, Steps, count_tokens
+from llama_index.ragkit import Estimate, ExtractionContext, Steps
+from llama_index.ragkit.llm.context_window import PromptTexts
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["TwoStageMindMapExtractor"]
 

@@ -12,7 +12,10 @@ from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.path_ranking import REPEATED, rank_paths
 from llama_index.pgrag.search.ranking import FactScores, MergedPath
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit.vectors.question_scores import best_rows, squashed
+from llama_index.ragkit.index.chunk_scores import Structure
+from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
+from llama_index.ragkit.vectors.walk_trust import combine
 
 __all__ = ["Answer"]
 
@@ -31,7 +34,7 @@ class Answer:
     config : the options
     key_points : the key points
     cosines : shape (key points, nodes)
-    lexical_weight : weight of words for this question, in [0, 1]
+    near : how near nodes are to the question
     facts : the facts, and the walk over the candidate maps
     names : the walk over names; None without one
     nodes : shape (nodes,), their scores; -inf for nodes that are no results
@@ -44,7 +47,7 @@ class Answer:
     config: SearchConfig
     key_points: list[str]
     cosines: Floats
-    lexical_weight: float
+    near: Nearness
     facts: FactScores
     names: NameWalk | None
     nodes: Floats
@@ -53,9 +56,24 @@ class Answer:
     fallback: str = ""
 
     @property
+    def lexical_weight(self) -> float:
+        """Weight of words for this question, in [0, 1]."""
+        return self.near.lexical_weight
+
+    @property
+    def added(self) -> list[Structure]:
+        """What names and facts add to the nearness of nodes."""
+        shown = np.isfinite(self.nodes) & np.isfinite(self.near.scores)
+        both, names = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
+        both[shown] = self.nodes[shown] - self.near.scores[shown]
+        if self.names is not None and self.names.trust:
+            names = combine(names, self.names.shares, self.config.bridge_weight * self.names.trust)
+        return [Structure(names, "names"), Structure(both - names, "facts")]
+
+    @property
     def ranking(self) -> Iterator[tuple[str, float]]:
         """Nodes with their scores, best first."""
-        chunks, scores = self.graph.chunks, self._shown(self.nodes)
+        chunks, scores = self.graph.chunks, self._shown(self.nodes, self.nodes)
         given, total, k = 0, int(np.isfinite(self.nodes).sum()), self.wanted
         while given < total:
             rows = best_rows(self.nodes, k, chunks)
@@ -74,7 +92,8 @@ class Answer:
             )
         else:
             ranked = [(row, float(self.paths[row])) for row in best_rows(self.paths, count, facts)]
-        scores = self._shown(np.array([score for _, score in ranked])).tolist()
+        found = np.array([score for _, score in ranked])
+        scores = self._shown(found, found).tolist()
         return MergedPath.of(
             [(self.graph.fact(facts.ids[row]), score) for (row, _), score in zip(ranked, scores, strict=True)]
         )
@@ -93,8 +112,8 @@ class Answer:
         if not own:
             return None
         best = int(np.argmax(self.facts.nearness[rows]))
-        return MergedPath(own[best], float(self._shown(self.paths)[rows[best]]), (own[best],))
+        return MergedPath(own[best], float(self._shown(self.paths[rows[best]], self.paths)), (own[best],))
 
-    def _shown(self, scores: Floats) -> Floats:
+    def _shown(self, scores: Floats, of: Floats) -> Floats:
         """Scores as numbers in [0, 1]; shares of support are."""
-        return scores if self.config.ranking == "support" else squashed(scores)
+        return scores if self.config.ranking == "support" else result_scores(scores, of)

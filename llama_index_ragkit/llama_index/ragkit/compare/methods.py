@@ -13,7 +13,6 @@ from llama_index.core.schema import BaseNode
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummarizer
-from llama_index.ragkit.index.dry_run import DryRun, embedding_work
 from llama_index.ragkit.llm.cache import ExtractionCache
 
 __all__ = ["METHODS", "Method", "heads_of", "installed"]
@@ -63,9 +62,8 @@ class Method:
         extractor = parts.get("extractor") or (cls.default_extractor() if cls.default_extractor else None)
         summarizer = parts.get("summarizer") or (cls.default_summarizer() if cls.default_summarizer else None)
         work: Estimate = cls.llm_work(nodes, extractor, summarizer, llm)
-        derives = len(cls.space_names) > 1
-        run = DryRun(cls, extractor, cls.rule_extractor, summarizer) if derives else None
-        return work + embedding_work(nodes, run, 200)
+        work += cls.embedding_work(nodes, extractor, summarizer, 200, {})
+        return work
 
     def _class(self) -> Any:
         return getattr(import_module(self.module), self.index)

@@ -5,16 +5,13 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import ceil, fsum, sqrt
+from math import fsum, sqrt
 from typing import ClassVar
 
-import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
-from numpy.typing import NDArray
 
 from llama_index.ragkit.extraction.sentence_selection import check_selection, select_sentences
-from llama_index.ragkit.extraction.sentence_vectors import sentence_vectors
 from llama_index.ragkit.extraction.sentence_words import word_vectors
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
@@ -27,17 +24,14 @@ from llama_index.ragkit.validation import check_count
 __all__ = ["ExtractiveSummarizer"]
 
 _WORD, _CHARACTER = re.compile(r"\S+"), re.compile(r"\S")
-_CANDIDATES = 12  # sentences that are embedded for a summary, or more if so many are short
-_CANDIDATE_TOKENS = 1.25  # tokens of these, if sentences were equally long, as a multiple of those of the summary
 
 
 class ExtractiveSummarizer(Summarizer):
     """Selects sentences that are central among all sentences and do not repeat each other.
 
     Sentences are selected by :func:`~llama_index.ragkit.extraction.sentence_selection.select_sentences`; its module
-    gives the formula, its source and the deviations. It selects twice: on vectors of words,
-    a dozen, or more where sentences are short, and among these on vectors of the index's embedding model. So the cost
-    of a summary does not grow with the length of its texts.
+    gives the formula, its source and the deviations. Sentences are compared by their words, so that a summary embeds
+    nothing.
 
     Sentences are those of the prose of a text, with the heading above them: code, marks of Markdown, what is no
     statement and the header and footer of a browser are left out, unless there is nothing else. A sentence is weighted
@@ -90,57 +84,41 @@ class ExtractiveSummarizer(Summarizer):
     ) -> Steps[tuple[str, list[str]]]:
         """Summarise texts in at most `max_tokens` tokens (by the tokenizer of `Settings`).
 
-        `llm` is not used. The sentences to choose from are embedded in one batch. With a cache their vectors are kept
-        there, so that the next summary with the same sentences embeds nothing.
+        No model is called: `embed_model`, `llm` and `cache` are not used.
 
         Returns
         -------
         summary : at least one sentence, cut at a word if not even one fits; "" if the texts are empty
-        cache_keys : one for each embedded sentence, if there is a cache
+        cache_keys : none
         """
         check_count("max_tokens", max_tokens, 1)
+        return (yield from offload(self._summary, texts, max_tokens)), []
+
+    def _summary(self, texts: Sequence[str], max_tokens: int) -> str:
         split = _split(texts, self._language)
         places: dict[str, tuple[int, int]] = {}  # position of the first occurrence
         for i, text in enumerate(split):
             for j, sentence in enumerate(text):
                 places.setdefault(sentence, (i, j))
-        sentences = sorted(places)  # so that the batches of the model do not depend on the order of the texts
+        sentences = sorted(places)  # so that sums over sentences do not depend on the order of the texts
         if not sentences:
-            return "", []
+            return ""
         costs = {sentence: max(1, count_tokens(" " + sentence)) for sentence in sentences}
         weights = _weights(split, costs)
-        tokens = sum(costs.values())
-        most = max(_CANDIDATES, ceil(_CANDIDATE_TOKENS * max_tokens * len(sentences) / tokens))
-        if most < len(sentences):
-            by_words = yield from offload(word_vectors, sentences, self._language)
-            sentences = sorted((yield from self._select(sentences, by_words, costs, weights, tokens, most)))
-        vectors, keys = yield from sentence_vectors(sentences, embed_model, cache, user)
-        picked = yield from self._select(sentences, vectors, costs, weights, max_tokens, self._max_sentences)
+        chosen = select_sentences(
+            word_vectors(sentences, self._language),
+            [costs[sentence] for sentence in sentences],
+            max_tokens,
+            weights=[weights[sentence] for sentence in sentences],
+            redundancy=self._redundancy,
+            max_sentences=self._max_sentences,
+        )
+        picked = [sentences[i] for i in chosen]
         summary = _join(sorted(picked, key=places.__getitem__))
         while len(picked) > 1 and count_tokens(summary) > max_tokens:  # token counts are not additive
             picked.pop()
             summary = _join(sorted(picked, key=places.__getitem__))
-        return _cut(summary, max_tokens), keys
-
-    def _select(
-        self,
-        sentences: Sequence[str],
-        vectors: NDArray[np.float32],
-        costs: Mapping[str, int],
-        weights: Mapping[str, float],
-        budget: int,
-        most: int | None,
-    ) -> Steps[list[str]]:
-        chosen = yield from offload(
-            select_sentences,
-            vectors,
-            [costs[sentence] for sentence in sentences],
-            budget,
-            weights=[weights[sentence] for sentence in sentences],
-            redundancy=self._redundancy,
-            max_sentences=most,
-        )
-        return [sentences[i] for i in chosen]
+        return _cut(summary, max_tokens)
 
 
 def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:
@@ -149,10 +127,13 @@ def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:
     If no text has any, all sentences of the prose; then all with a letter or digit; then all.
     """
     prose = [sentences_of_prose(text, language) for text in texts]
-    plain = [[" ".join(text[a:b].split()) for a, b in sentence_spans(text, language)] for text in texts]
-    telling = [[sentence for sentence in text if _says_something(sentence)] for text in plain]
-    statements = [[sentence for sentence in text if is_statement(sentence)] for text in prose]
-    split = next((found for found in (statements, prose, telling) if any(found)), plain)
+    split = [[sentence for sentence in text if is_statement(sentence)] for text in prose]
+    if not any(split):
+        split = prose
+    if not any(split):
+        plain = [[" ".join(text[a:b].split()) for a, b in sentence_spans(text, language)] for text in texts]
+        telling = [[sentence for sentence in text if _says_something(sentence)] for text in plain]
+        split = telling if any(telling) else plain
     return [list(dict.fromkeys(text)) for text in split]
 
 

@@ -1,4 +1,4 @@
-"""Sentences as vectors of their words, so that few of many need to be embedded.
+"""Sentences as vectors of their words, so that none needs to be embedded.
 
 The column of a stem holds ``(1 + log c) log(1 + n / d)`` for a sentence with c words of this stem, among n sentences
 of which d have one: the vectors that LexRank compares (Erkan & Radev, JAIR 22, 2004, section 3), with logarithms of

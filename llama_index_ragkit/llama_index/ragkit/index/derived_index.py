@@ -50,7 +50,7 @@ from llama_index.ragkit.index.parameters import choose_parameters, field_default
 from llama_index.ragkit.index.reader import QueryReader, reader_of
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_struct, resumable
-from llama_index.ragkit.index.serving import check_serving, new_storage, open_storage
+from llama_index.ragkit.index.serving import check_place, new_storage, open_storage
 from llama_index.ragkit.index.state import Config, State
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.llm.prices import Prices
@@ -74,7 +74,6 @@ _AT_ONCE = 1_000  # documents, or nodes, of one write to an index that is served
 # `load_indices_from_storage` passes its keywords to each index in the context, so a loaded index ignores those that
 # another kind needs, and only those.
 _OF_OTHER_KINDS = names_of(IndexKeywords) | {"summarizer", "clustering", "resolver"}
-_OF_STORAGE = frozenset({"vector_store", "serve_from"})
 _OF_RESOURCES = frozenset(
     {"llm", "embed_model", "extractor", "summarizer", "num_workers", "on_error", "cache", "prices"}
 )
@@ -110,7 +109,10 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     Parameters
     ----------
     nodes, objects, index_struct, storage_context, callback_manager, transformations, show_progress :
-        as in every LlamaIndex index
+        as in every LlamaIndex index. The storage context says where the index lives: vectors of one that was made with
+        `vectors=` (:func:`llama_index.ragkit.sql.storage_context`) stay in these stores, and each question reads what
+        it needs, for many processes or more than memory holds; otherwise all of the index is in memory, and every
+        answer is exact
     llm, embed_model : default to `Settings`; `llm` is resolved when it is first needed
     vector_store : a store to which complete chunks are written as well, so that a plain `VectorStoreIndex` over it
         works; default the store in the namespace `<method>_chunks` of the storage context, or else the one that the
@@ -122,13 +124,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     fallback : "rules" has what the LLM failed at done without one: nodes read by `rule_extractor`, summaries written
         by `rule_summarizer`, where the method has them. :meth:`failures` names them, and :meth:`retry_failed` tries the
         LLM again; None leaves them without a record
-    serve_from : where the storage context was made with `vectors=`
-        (:func:`llama_index.ragkit.sql.storage_context`), vectors stay there, and each question reads what it needs, for
-        many processes or more than memory holds; otherwise all of the index is in memory, and every answer is exact.
-        "stores" does the former with a context that was made with `vector_stores=` [as the context says]
     cache : a path (one SQLite file), a LlamaIndex `KVStore` or an `ExtractionCache`: LLM results are written there as
-        they arrive, so that a build that was killed does not pay for them again; so are the vectors of the sentences
-        from which summaries are chosen, so that an insert embeds only new ones
+        they arrive, so that a build that was killed does not pay for them again
     prices : what a million tokens cost, as for :meth:`estimate`, so that progress bars and the line that a write logs
         at its end say what the LLM costs
 
@@ -160,7 +157,6 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             "num_workers": 4,
             "on_error": "record",
             "fallback": "rules",
-            "serve_from": None,
         }
         defaults.update(field_defaults(cls.config_cls))
         show_keywords(cls, dict.fromkeys(("__init__", "from_documents", "afrom_documents"), cls.keywords), defaults)
@@ -183,7 +179,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         given = self._checked({name: value for name, value in kwargs.items() if name in own}, loading)
         context = storage_context or StorageContext.from_defaults()
         with reading_struct(index_struct):
-            serve_from = check_serving(type(self).__name__, given, context, index_struct, self.builder_cls)
+            in_stores = check_place(type(self).__name__, given, context, index_struct, self.builder_cls)
             stored = {} if index_struct is None else index_struct.parameters_of(self.method)
             config: Config = choose_parameters(
                 self.config_cls, stored, self._parameters(given), fixed=self.config_is_fixed
@@ -200,11 +196,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         self._config = config
         self._resources = resources
         self._chunk_store = given.get("vector_store")
-        self._in_stores = serve_from == "stores"
+        self._in_stores = in_stores
         self._builder_keywords = {
             name: value
             for name, value in given.items()
-            if name not in {*_OF_BOTH, *_OF_STORAGE, *field_names(self.config_cls)}
+            if name not in {*_OF_BOTH, "vector_store", *field_names(self.config_cls)}
         }
         shown = context
         if index_struct is not None:
@@ -809,7 +805,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         nodes = nodes_of(documents, transformations)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         work = Estimate() if reads is None else reads.estimate(nodes, llm)
-        return (work + cls._embedding_work(nodes, extractor, summarizer, sample, parameters)).priced(prices)
+        return (work + cls.embedding_work(nodes, extractor, summarizer, sample, parameters)).priced(prices)
 
     @classmethod
     def llm_work(
@@ -844,7 +840,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return Estimate()
 
     @classmethod
-    def _embedding_work(
+    def embedding_work(
         cls,
         nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
@@ -852,11 +848,18 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         sample: int,
         parameters: Mapping[str, Any],
     ) -> Estimate:
-        """What a build over nodes embeds; methods that estimate their LLM work themselves add it."""
+        """What a build over nodes embeds; methods that estimate their LLM work themselves add it.
+
+        Parameters
+        ----------
+        extractor, summarizer : those of the index; None for its defaults
+        sample : see :meth:`estimate`
+        parameters : further keywords of the index
+        """
         parameters = dict(parameters)
         model = parameters.pop("embed_model", None)
         limit = None if model is None else most_tokens(resolve_embed_model(model))
-        check_keywords(f"{cls.__name__}.estimate", parameters, names_of(cls.keywords) - _OF_BOTH - _OF_STORAGE)
+        check_keywords(f"{cls.__name__}.estimate", parameters, names_of(cls.keywords) - _OF_BOTH - {"vector_store"})
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
         derives = len(cls.space_names) > 1

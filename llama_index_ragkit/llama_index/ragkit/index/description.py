@@ -63,7 +63,7 @@ def _index_parts(index: Any) -> Iterator[tuple[str, Any]]:
         return
     struct = storage.struct
     if not storage.is_whole:
-        yield "serve_from", "stores"
+        yield "in_stores", True
         yield from {"chunks": 0, **struct.counters}.items()
     else:
         chunks = storage.snapshot()

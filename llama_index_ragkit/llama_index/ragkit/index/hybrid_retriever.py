@@ -27,7 +27,7 @@ from llama_index.ragkit.validation import check_count, check_number
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, hybrid_nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines, squashed
+from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines, result_scores
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["HybridRetriever"]
@@ -41,12 +41,12 @@ class _Chunks:
 class HybridRetriever(ShortRepr, BaseRetriever):
     """Retrieves the nodes nearest to a question by vectors and words together, from memory.
 
-    The score of a node is ``(1 + n / (1 + |n|)) / 2``, in [0, 1], where n is ``(1 - w) z(cosine) + w z(BM25)``: both
-    are standardised over the hundred best of the question, so that the scale of the embedding model's cosines does not
-    matter. w is `lexical_weight` for a usual question, more where its words and less where its cosines tell more
-    (:mod:`llama_index.ragkit.vectors.cosine_trust`). Scores are to be compared within one answer only. Words are
-    stemmed in the language of the question; scripts without spaces are searched by characters. Where no node has a word
-    of the question, cosines decide.
+    Nodes are ranked by ``(1 - w) z(cosine) + w z(BM25)``: both are standardised over the hundred best of the question,
+    so that the scale of the embedding model's cosines does not matter. w is `lexical_weight` for a usual question, more
+    where its words and less where its cosines tell more (:mod:`llama_index.ragkit.vectors.cosine_trust`). Scores are in
+    [0, 1] such that 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`), and are
+    to be compared within one answer only. Words are stemmed in the language of the question; scripts without spaces are
+    searched by characters. Where no node has a word of the question, cosines decide.
 
     Nodes can be added and deleted at any time, also while other threads retrieve. It is what every retriever of these
     packages calls nearness, without the structure of a method, and a baseline for them.
@@ -170,7 +170,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
             full_score = contents.full_score(question, allowed)
         nearness = hybrid_nearness(cosines, lexical, self.lexical_weight, allowed, full_score)
         best = best_rows(nearness, self.similarity_top_k, chunks)
-        found = zip(best, squashed(nearness[best]).tolist(), strict=True)
+        found = zip(best, result_scores(nearness[best], nearness).tolist(), strict=True)
         return [fresh(nodes[chunks.ids[row]], score) for row, score in found if chunks.ids[row] in nodes]
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

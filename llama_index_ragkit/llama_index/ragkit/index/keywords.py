@@ -28,7 +28,7 @@ from llama_index.ragkit.index.resources import CacheType
 from llama_index.ragkit.llm.completion import Mode
 from llama_index.ragkit.llm.prices import Prices
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.validation import Fallback, OnError, ServeFrom, did_you_mean
+from llama_index.ragkit.validation import Fallback, OnError, did_you_mean
 
 __all__ = [
     "IndexKeywords",
@@ -54,7 +54,6 @@ class IndexKeywords(TypedDict, total=False):
     fallback: Fallback
     cache: CacheType | None
     prices: Prices | None
-    serve_from: ServeFrom
 
 
 class RetrieverKeywords(TypedDict, total=False):

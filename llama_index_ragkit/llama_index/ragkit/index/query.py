@@ -11,6 +11,7 @@ from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import QueryBundle, QueryType
 from numpy.typing import NDArray
 
+from llama_index.ragkit.index.chunk_scores import SharedQuestion
 from llama_index.ragkit.index.contents import IndexContents, ViewContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
@@ -88,6 +89,7 @@ class Query(Generic[State]):
     allowed : which chunks may be shown, shape (number of chunks,); None for all
     wanted : how many top nodes must be in the right order
     resources : models, for further embeddings
+    shared : what other indexes that are asked the same have computed; None for a question to one index
     """
 
     bundle: QueryBundle
@@ -97,6 +99,7 @@ class Query(Generic[State]):
     resources: Resources
     _vector: NDArray[np.float32] | None = field(default=None, repr=False)
     _lexical: NDArray[np.float64] | None = field(default=None, repr=False)
+    shared: SharedQuestion | None = field(default=None, repr=False)
 
     @property
     def state(self) -> State:
@@ -130,7 +133,11 @@ class Query(Generic[State]):
     def vector(self) -> Steps[NDArray[np.float32]]:
         """The vector of the question, shape (dimension,); embedded once, at the first call."""
         if self._vector is None:
-            self._vector = yield from self.resources.embed_query(self.bundle, self.state.chunks.dim)
+            known = {} if self.shared is None else self.shared.vectors
+            model = id(self.resources.embed_model)
+            if model not in known:
+                known[model] = yield from self.resources.embed_query(self.bundle, self.state.chunks.dim)
+            self._vector = known[model]
         return self._vector
 
     def lexical_scores(self) -> Steps[NDArray[np.float64]]:
@@ -168,6 +175,15 @@ class Query(Generic[State]):
         vector : a vector to use instead of that of the question
         """
         question = (yield from self.vector()) if vector is None else vector
+        if self.shared is None or not np.array_equal(question, (yield from self.vector())):
+            return (yield from self._nearness(lexical_weight, question))
+        known = self.shared.near
+        if known is None or known[1] != lexical_weight or known[0] != self.state.chunks.ids:
+            near = yield from self._nearness(lexical_weight, question)
+            self.shared.near = known = (self.state.chunks.ids, lexical_weight, near)
+        return known[2]
+
+    def _nearness(self, lexical_weight: float, question: NDArray[np.float32]) -> Steps[Nearness]:
         near = yield from offload(question_cosines, self.state.chunks, question)
         if not lexical_weight:
             return Nearness.of(near, np.zeros(len(near)), lexical_weight, self.allowed)

@@ -63,8 +63,7 @@ class Resources(ShortRepr):
     falls_back : whether rules write what a model fails at, in methods that have rules of their own for it
     num_workers : maximum number of concurrent LLM calls, at least 1
     on_error : what happens when the LLM step of a node fails after all retries: "record" or "raise"
-    cache : stores replies of the LLM, and vectors of the sentences that are summarised; None keeps replies in memory
-        and no vectors
+    cache : stores replies of the LLM; None keeps them in memory
     prices : what a million tokens cost; None to tell no cost
     callback_manager : default that of `Settings`
     show_progress : whether to show progress bars
@@ -231,14 +230,12 @@ class Resources(ShortRepr):
         writer = by or self.summarizer
         if writer is None:
             raise TypeError("This index has no summarizer.")
-        # In memory, replies of an LLM are worth keeping for one write, but vectors of sentences are too many.
-        cache = self.cache if self.cache_given or writer.needs_llm else None
         text, keys = yield from writer.summarize(
             texts,
             max_tokens=max_tokens,
             embed_model=self.embed_model,
             llm=self.given_llm,
-            cache=cache,
+            cache=self.cache,
             user=user,
         )
         return text, keys if self.cache_given else []

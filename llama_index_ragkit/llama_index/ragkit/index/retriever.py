@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryT
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import Builder
+from llama_index.ragkit.index.chunk_scores import ChunkScores, SharedQuestion
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.description import describe_retriever
 from llama_index.ragkit.index.keywords import RetrieverKeywords, check_keywords, names_of, show_keywords
@@ -182,6 +183,11 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         ]
         return explained
 
+    @immediate
+    def chunk_scores(self, query: Query[State], found: FoundType) -> ChunkScores | None:
+        """What the method says about chunks, for a :class:`~llama_index.ragkit.CombinedRetriever`; None for nothing."""
+        return None
+
     def _on_page(self, found: FoundType) -> Any:
         """What the page of the index shows beside the nodes of the answer."""
         return found
@@ -305,6 +311,25 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return (await arun_steps(self._ask_steps(query_bundle)))[0]
+
+    def scored(self, bundle: QueryBundle, shared: SharedQuestion) -> Steps[ChunkScores | None]:
+        """What the method says about chunks for a question that other indexes are asked too.
+
+        None where there is nothing to search, or where the method has no scores of chunks of its own.
+        """
+        vector = yield from self._vector(bundle)
+        return (yield from self._index.writer.in_one_generation(partial(self._scored, bundle, vector, shared)))
+
+    def _scored(
+        self, bundle: QueryBundle, vector: NDArray[np.float32] | None, shared: SharedQuestion
+    ) -> Steps[ChunkScores | None]:
+        query = yield from self._query(bundle, vector)
+        if query is None:
+            return None
+        query = replace(query, shared=shared)
+        found = yield from self._search(query)
+        self._report(query, found)
+        return (yield from self.chunk_scores(query, found))
 
     # -- explaining -------------------------------------------------------------------------------------------
 

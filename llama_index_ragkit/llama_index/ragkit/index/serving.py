@@ -15,26 +15,18 @@ from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.opening import check_commit, find_external_store, new_uid, open_records
 from llama_index.ragkit.storage.struct import DerivedStruct
-from llama_index.ragkit.validation import ServeFrom, check_choice
 
-__all__ = ["check_serving", "new_storage", "open_storage", "serves_from"]
-
-_STORES: ServeFrom = "stores"
+__all__ = ["check_place", "new_storage", "open_storage"]
 
 
-def serves_from(struct: DerivedStruct) -> ServeFrom:
-    """What an index is served from."""
-    return _STORES if struct.params.get("serve_from") == _STORES else "memory"
-
-
-def check_serving(
+def check_place(
     owner: str,
     given: Mapping[str, Any],
     context: StorageContext,
     stored: DerivedStruct | None,
     builder: type[Builder[Any, Any]],
-) -> ServeFrom:
-    """What an index is to be served from: as it was built, as its keywords say, or as its storage context does.
+) -> bool:
+    """Whether an index is in stores rather than in memory: as it was built, or as its storage context says.
 
     Parameters
     ----------
@@ -48,29 +40,16 @@ def check_serving(
     ------
     ConfigurationError
     """
-    in_stores = isinstance(context, SQLStorageContext) and context.in_stores
-    default = _STORES if in_stores else "memory"
-    chosen = check_choice("serve_from", given.get("serve_from") or default, ("memory", _STORES))
-    if stored is not None:
-        built = serves_from(stored)
-        if given.get("serve_from") not in (None, built):
-            raise ConfigurationError(
-                f"The index was built with serve_from={built!r}. Leave it out, or build a new one."
-            )
-        chosen = built
-    if chosen == "memory" and in_stores and stored is None:
-        raise ConfigurationError(
-            'serve_from="memory" contradicts the storage context, whose vectors are in vector stores. Leave it out, or '
-            "make the context without vectors=."
-        )
-    if chosen == _STORES and builder.state_of is Builder.state_of:
-        raise ConfigurationError(f'{owner} is served from memory alone: leave out serve_from="stores".')
-    if chosen == _STORES and given.get("vector_store") is not None:
+    says = isinstance(context, SQLStorageContext) and context.in_stores
+    in_stores = says if stored is None else stored.in_stores
+    if in_stores and builder.state_of is Builder.state_of:
+        raise ConfigurationError(f"{owner} is served from memory alone: make its storage context without vectors=.")
+    if in_stores and given.get("vector_store") is not None:
         raise ConfigurationError(
             "The vectors of this index are in the stores of the storage context: pass vectors= to "
             "llama_index.ragkit.sql.storage_context in place of vector_store=."
         )
-    return chosen
+    return in_stores
 
 
 def new_storage(
@@ -94,7 +73,7 @@ def new_storage(
         struct.params["mirrored"] = mirrored
         return IndexStorage.create(context, method, space_names, struct, external)
     struct.uid = new_uid()
-    struct.params["serve_from"] = _STORES
+    struct.params["serve_from"] = "stores"
     struct.spaces = {name: name for name in space_names}
     return _in_stores(context, method, struct)
 
@@ -103,7 +82,7 @@ def open_storage(
     context: StorageContext, method: str, struct: DerivedStruct, chunk_store: BasePydanticVectorStore | None
 ) -> Steps[IndexStorage]:
     """The storage of a stored index."""
-    if serves_from(struct) == _STORES:
+    if struct.in_stores:
         yield from check_commit(struct, open_records(context, method, struct))
         return _in_stores(context, method, struct)
     external, _ = find_external_store(context, method, chunk_store, struct)

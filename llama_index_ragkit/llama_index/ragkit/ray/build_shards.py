@@ -74,8 +74,8 @@ def build(
 
     Parameters
     ----------
-    open_index : opens the index, in each worker: `load_index_from_storage(storage_context(url, vector_stores=...),
-        ...)`. It must exist; an empty one is made by `HippoRAGIndex([], storage_context=..., serve_from="stores")`
+    open_index : opens the index, in each worker: `load_index_from_storage(storage_context(url, vectors=...), ...)`.
+        It must exist; an empty one is made by `HippoRAGIndex([], storage_context=storage_context(url, vectors=...))`
     shards : a function each, which reads documents
     on : where shards are built. "ray": on Ray; "here": in this process, one after another; "auto": on Ray if it is
         installed
@@ -100,7 +100,7 @@ def build(
     --------
     >>> from functools import partial
     >>> def open_index():
-    ...     context = storage_context("postgresql://user@host/database", vector_stores=pgvector)
+    ...     context = storage_context("postgresql://user@host/database", vectors=pgvector)
     ...     return load_index_from_storage(context, embed_model=model, extractor=extractor)
     >>> def read(folder):
     ...     return SimpleDirectoryReader(folder, filename_as_id=True).load_data()
@@ -130,7 +130,7 @@ def _checked(index: BaseIndex[Any]) -> DerivedIndex[Any, Any]:
     if not isinstance(index, DerivedIndex) or index.storage.is_whole:
         raise ConfigurationError(
             f"Workers write to an index that is served from stores, and this {type(index).__name__} is not: make it "
-            'with serve_from="stores" and a storage context that all of them can open.'
+            "over a storage context with vectors= that all of them can open."
         )
     return index
 

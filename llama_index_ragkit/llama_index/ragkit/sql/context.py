@@ -82,7 +82,7 @@ class SQLStorageContext(StorageContext):
             if not isinstance(struct, DerivedStruct):
                 continue
             index_cls: Any = INDEX_STRUCT_TYPE_TO_INDEX_CLASS[struct.get_type()]  # type: ignore[index]
-            if struct.params.get("serve_from") == "stores":
+            if struct.in_stores:
                 stores = find_stores(self, index_cls.method, struct.uid)
                 records = open_records(self, index_cls.method, struct)
                 left = yield from all_left(records)

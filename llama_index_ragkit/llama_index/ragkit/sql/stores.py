@@ -25,8 +25,8 @@ from llama_index.ragkit.storage.stored_space import StoredSpace
 __all__ = ["SQLStores", "find_stores"]
 
 _HOW = (
-    'serve_from="stores" needs a storage context whose records are in an SQL database and whose vectors are in vector '
-    "stores of yours: llama_index.ragkit.sql.storage_context(url, vector_stores=...)"
+    "The index keeps its records in an SQL database and its vectors in vector stores: open it with "
+    "llama_index.ragkit.sql.storage_context(url, vectors=...)"
 )
 
 
@@ -91,14 +91,14 @@ def find_stores(context: StorageContext, method: str, uid: str) -> SQLStores:
     """
     records = docstore_tables(context.docstore).kvstore
     if not isinstance(records, SQLKVStore):
-        raise ConfigurationError(f"{_HOW}. The records of this one are in a {type(records).__name__}.")
+        raise ConfigurationError(f"{_HOW}. The records of this context are in a {type(records).__name__}.")
 
     def vector_store(space: str) -> BasePydanticVectorStore:
         found = context.space_store(space) if isinstance(context, MakesStores) else None
         found = found or context.vector_stores.get(space) or _default(context, space)
         if found is None:
             raise ConfigurationError(
-                f"{_HOW}. This one has no vector store for {space!r}; it has "
+                f"{_HOW}. This context has no vector store for {space!r}; it has "
                 f"{sorted(name for name in context.vector_stores if name != DEFAULT) or 'none'}."
             )
         share_engine(found, records.engine)

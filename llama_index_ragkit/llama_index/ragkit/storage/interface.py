@@ -1,13 +1,9 @@
 """Where an index is stored, as its builder and its searches see it: vectors, words, a graph.
 
-Each part has two implementations, which answer alike and are held by the same tests. In this process:
-:class:`~llama_index.ragkit.storage.vector_spaces.VectorSpace`,
-:class:`~llama_index.ragkit.storage.local_words.LocalWords` and
-:class:`~llama_index.ragkit.storage.graph.local_graph.LocalGraph`, all of them exact. In an SQL database and vector
-stores of the user: :class:`~llama_index.ragkit.storage.stored_space.StoredSpace`,
-:class:`~llama_index.ragkit.sql.SQLLexicalIndex` and
-:class:`~llama_index.ragkit.sql.graph_rows.SQLGraphRows`. Records (:class:`~llama_index.ragkit.Records`) are the same in
-both. Which of the two an index has is chosen when its storage is opened; nothing that is built on a part asks.
+Each part has two implementations, which answer alike and are held by the same tests. In this process: `VectorSpace`,
+`LocalWords` and `LocalGraph`, all of them exact. In an SQL database and vector stores of the user: `StoredSpace`,
+`SQLLexicalIndex` and `SQLGraphRows`. :class:`~llama_index.ragkit.Records` are the same in both. Which of the two an
+index has is chosen when its storage is opened; nothing that is built on a part asks.
 
 The `whole()` of a part is all of it, as an immutable value that later writes do not change; None where that is not held
 in memory. A search that needs all of a part can do without the other methods where it is there, and has to refuse by

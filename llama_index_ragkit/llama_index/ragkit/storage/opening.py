@@ -14,6 +14,7 @@ from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.commits import read_commit, read_unfinished
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.file_kvstore import keep_in_file
 from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import DerivedStruct, check_format
@@ -52,6 +53,7 @@ def version_tag(struct: DerivedStruct) -> dict[str, Any]:
 
 def open_records(context: StorageContext, method: str, struct: DerivedStruct) -> Records:
     """The records of an index, in the key-value store of the docstore."""
+    keep_in_file(context.docstore)
     return Records(context.docstore, f"{method}_{struct.uid}")
 
 

@@ -1,6 +1,7 @@
 """`persist` and `load_storage_context`: a folder that holds one complete state, whatever happens to its writer."""
 
 import logging
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -16,11 +17,13 @@ from llama_index.core.storage.docstore.simple_docstore import SimpleDocumentStor
 from llama_index.core.storage.index_store.simple_index_store import SimpleIndexStore
 from llama_index.core.storage.kvstore.simple_kvstore import SimpleKVStore
 from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores.simple import NAMESPACE_SEP, SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.core_internals import docstore_tables, index_entries
 from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, MissingSpaceError
 from llama_index.ragkit.redaction import redact
+from llama_index.ragkit.storage.file_kvstore import FileKVStore
 from llama_index.ragkit.storage.folders import (
     complete_state,
     exclusive,
@@ -32,12 +35,17 @@ from llama_index.ragkit.storage.folders import (
 )
 from llama_index.ragkit.storage.persisted_states import refuse_newer, remember
 from llama_index.ragkit.storage.remote_folders import RemoteFolder
+from llama_index.ragkit.vectors.array_file import ARRAYS, array_path
+from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 
 __all__ = ["load_storage_context", "persist"]
 
 logger = logging.getLogger(__name__)
 
-_OWN_FILES = frozenset({"docstore.json", "index_store.json", "graph_store.json", "property_graph_store.json"})
+_VECTORS = "vector_store.json"
+_OWN_FILES = frozenset(
+    {"docstore.json", "docstore.arrays", "index_store.json", "graph_store.json", "property_graph_store.json"}
+)
 _OF_FILE_SYSTEM = "lost+found"  # in the root of a volume
 _PROTOCOL = re.compile(r"(\w[\w+.-]+)://")
 _ATTEMPTS = 20
@@ -122,6 +130,8 @@ def _persist_remotely(storage_context: StorageContext, folder: RemoteFolder) -> 
             folder.read(Path(old))
         refuse_newer(storage_context, Path(old), str(folder))
         storage_context.persist(new)
+        for path in Path(new).glob(f"*{ARRAYS}"):  # nobody maps a file that is elsewhere
+            path.unlink()
         folder.replace(Path(new))
     remember(storage_context)
 
@@ -132,6 +142,7 @@ def load_storage_context(
     fs: fsspec.AbstractFileSystem | None = None,
     vector_store: BasePydanticVectorStore | None = None,
     vector_stores: Mapping[str, BasePydanticVectorStore] | None = None,
+    mapped: bool = True,
     **kwargs: Any,
 ) -> StorageContext:
     """Read a folder of :func:`persist`, also while another process writes it.
@@ -146,6 +157,9 @@ def load_storage_context(
     fs : the file system that it is on, as for :func:`persist`
     vector_store : the store in the namespace "default"
     vector_stores : stores by namespace
+    mapped : whether vectors and texts stay in their files until a question needs them, on a disk of this machine. Such
+        an index opens at once; its files are read later, and must not be changed in place: `persist` replaces them.
+        False reads everything now
     kwargs : further arguments of `StorageContext.from_defaults`
 
     Raises
@@ -163,7 +177,7 @@ def load_storage_context(
         before = _signature(folder)
         context, error = None, None
         try:
-            context, whole = _read(folder, kwargs)
+            context, whole = _read(folder, kwargs, mapped=mapped)
         except Exception as failure:  # core has no error class for a damaged file: its readers raise many kinds
             error, whole = failure, True
         if whole and _signature(folder) == before:
@@ -189,14 +203,33 @@ def _signature(folder: Path | RemoteFolder) -> object:
     return signature(folder) if isinstance(folder, Path) else folder.entries() or None
 
 
-def _read(folder: Path | RemoteFolder, kwargs: Mapping[str, Any]) -> tuple[StorageContext, bool]:
+def _read(folder: Path | RemoteFolder, kwargs: Mapping[str, Any], *, mapped: bool) -> tuple[StorageContext, bool]:
     """What the folder holds, and whether it was still there when it had been read."""
     if isinstance(folder, Path):
         source = complete_state(folder)
-        return _opened(source, kwargs), source.exists()
+        given = {**(_mapped(source) if mapped else {}), **kwargs}
+        return _opened(source, given), source.exists()
     with TemporaryDirectory() as copy:
         folder.read(Path(copy))
         return _opened(Path(copy), kwargs), True
+
+
+def _mapped(folder: Path) -> dict[str, Any]:
+    """The stores of a folder that can be opened without being read, and those beside them that core would read too."""
+    if os.name == "nt":  # an open file there could not be replaced
+        return {}
+    kvstore = FileKVStore.opened(str(folder / "docstore.json"))
+    spaces = {path: MatrixVectorStore.mapped(str(path)) for path in sorted(folder.glob(f"*{NAMESPACE_SEP}{_VECTORS}"))}
+    stores = {
+        path.name.split(NAMESPACE_SEP)[0]: SimpleVectorStore.from_persist_path(str(path)) if found is None else found
+        for path, found in spaces.items()
+    }
+    given: dict[str, Any] = {} if kvstore is None else {"docstore": SimpleDocumentStore(kvstore)}
+    return {**given, "vector_stores": stores} if any(map(_is_matrix, stores.values())) else given
+
+
+def _is_matrix(store: object) -> bool:
+    return isinstance(store, MatrixVectorStore)
 
 
 def _opened(folder: Path, kwargs: Mapping[str, Any]) -> StorageContext:
@@ -210,7 +243,8 @@ def _check_entries(context: StorageContext) -> None:
     docstore, index_store = context.docstore, context.index_store
     if isinstance(docstore, SimpleDocumentStore):
         kvstore = docstore_tables(docstore).kvstore
-        tables = kvstore.to_dict() if isinstance(kvstore, SimpleKVStore) else {}
+        # A FileKVStore checks what it reads.
+        tables = kvstore.to_dict() if type(kvstore) is SimpleKVStore else {}
         if not all(isinstance(entry, dict) for table in tables.values() for entry in table.values()):
             raise TypeError("an entry of the document store is no object")
     if isinstance(index_store, SimpleIndexStore):
@@ -226,4 +260,4 @@ def _is_own(path: Path) -> bool:
 
 
 def _is_own_name(name: str) -> bool:
-    return name in _OWN_FILES or name.endswith("vector_store.json")
+    return name in _OWN_FILES or name.endswith((_VECTORS, array_path(_VECTORS)))

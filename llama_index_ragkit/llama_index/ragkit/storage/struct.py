@@ -97,6 +97,11 @@ class DerivedStruct(IndexStruct):
             raise damaged("an index", error) from None
         return struct
 
+    @property
+    def in_stores(self) -> bool:
+        """Whether its vectors are in vector stores alone, and no process holds all of the index."""
+        return self.params.get("serve_from") == "stores"
+
     def parameters_of(self, method: str, needed: Mapping[str, type] = MappingProxyType({})) -> dict[str, Any]:
         """The stored parameters of a method.
 

@@ -8,12 +8,12 @@ import re
 
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 
-__all__ = ["is_aside", "is_date"]
+__all__ = ["is_aside", "is_date", "is_filler"]
 
 _SAID_TEXT = """
 ah aha ahem alright aw aww awww bye damn eh er gee gimme gonna goodbye gosh gotta ha hah haha hello hey hi hm hmm huh
 hush kinda lemme mm mmm nah nope oh ohh ok okay oooh ooh oops ouch ow phew please really shh sorta sorry thank thanks
-ugh uh uhm um umm wanna well whoa wow y'know ya yay yeah yep yes yup
+ugh uh uhh uhm um umm ummm wanna well whoa woah wow y'know ya yay yeah yep yes yup
 ach äh ähm danke doch entschuldigung hallo ja jawohl naja nein oje tja tschüss
 adiós ay bueno gracias hola oye sí vale allô bonjour euh hélas merci oui salut
 ciao grazie sì boh grazie prego bom olá obrigado obrigada sim
@@ -59,6 +59,15 @@ def is_aside(phrase: str) -> bool:
     return all(_says_nothing(word.strip(".,()!?").casefold()) for word in phrase.split())
 
 
-def _says_nothing(word: str) -> bool:
+def is_filler(word: str) -> bool:
+    """Whether a word in lower case is an interjection, a contraction or a word of code.
+
+    >>> is_filler("yeah"), is_filler("don't"), is_filler("los")
+    (True, True, False)
+    """
     is_long = word.isalpha() and word.isascii() and _DRAWN_OUT.fullmatch(word) is not None
-    return word in _ASIDES or word in FUNCTION_WORDS or _CONTRACTED.fullmatch(word) is not None or is_long
+    return word in _ASIDES or _CONTRACTED.fullmatch(word) is not None or is_long
+
+
+def _says_nothing(word: str) -> bool:
+    return word in FUNCTION_WORDS or is_filler(word)

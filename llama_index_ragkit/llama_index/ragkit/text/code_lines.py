@@ -25,6 +25,7 @@ _FORMS = re.compile(
             r"(?:const|let|var)\s+\w+\s*(?::.*)?=",
             r"(?:public|private|protected|static|final)\s.*\w\([^)]*\)\s*(?:throws \w+\s*)?[{;]$",
             r"(?:if|elif|for|while|with|switch|except|else if)\b.*(?:\w[(\[.]\w|[=<>!]=).*[:{]$",
+            r"for \w+(?:, ?\w+)* in [\w.]+:$|(?:if|elif|while) (?:not )?[\w.]+(?: (?:is|in|is not|not in) [\w.]+)?:$",
             rf"{_NAME}(?:\s*:\s*[\w\[\], .|]+)?\s*(?:[-+*/|&%]?=|:=|<-)(?!=)\s*\S",
             r"</?[A-Za-z][\w:-]*(?:\s[^<>]*)?/?>$|<!--",
             r"[\"'][\w .$@/-]+[\"']\s*:\s*(?:[\[{\"'\d-]|true|false|null)",

@@ -181,8 +181,8 @@ def written_language(text: str) -> str:
 
 def language_votes(text: str, languages: Iterable[str] = _BY_LANGUAGE) -> Counter[str]:
     """How many words at the beginning of a text are function words of each language."""
-    words = [word.casefold() for word in _WORD.findall(text[:_CHARACTERS_READ])]
-    return Counter({language: sum(word in _BY_LANGUAGE[language] for word in words) for language in languages})
+    words = Counter(word.casefold() for word in _WORD.findall(text[:_CHARACTERS_READ]))
+    return Counter({code: sum(words[word] for word in words.keys() & _BY_LANGUAGE[code]) for code in languages})
 
 
 def function_words(language: str) -> frozenset[str]:

@@ -1,9 +1,9 @@
 """Whether two texts are in different languages, judged only if both are clear."""
 
-import unicodedata
 from collections import Counter
 
 from llama_index.ragkit.text.function_words import language_votes
+from llama_index.ragkit.text.scripts import script_of
 
 __all__ = ["in_another_language"]
 
@@ -44,5 +44,5 @@ def in_another_language(text: str, reference: str) -> bool:
 
 def _scripts(text: str) -> Counter[str]:
     """How many letters of each script the beginning of a text has."""
-    names = (unicodedata.name(letter, "?").split(" ", 1)[0] for letter in text[:_CHARACTERS_READ] if letter.isalpha())
+    names = map(script_of, filter(str.isalpha, text[:_CHARACTERS_READ]))
     return Counter(_TOGETHER.get(name, name) for name in names)

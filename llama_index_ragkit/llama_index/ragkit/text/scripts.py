@@ -8,6 +8,7 @@ Word splitting must treat them separately: a run of their characters is not one 
 """
 
 import unicodedata
+from functools import lru_cache
 
 __all__ = [
     "CASELESS",
@@ -20,6 +21,7 @@ __all__ = [
     "MARKS",
     "SOUTHEAST_ASIAN",
     "UNSPACED",
+    "script_of",
 ]
 
 # Chinese characters, with radicals (as some PDF files hold them), strokes, and the marks 々 and 〇.
@@ -56,3 +58,13 @@ CASELESS = (
     + _JOINERS
 )
 """Letters and marks of scripts with spaces but without capitals: Hebrew, Arabic, the Indic ones, Georgian, Ethiopic."""
+
+
+@lru_cache(maxsize=4096)
+def script_of(character: str) -> str:
+    """The script of a letter: the first word of its Unicode name, such as "LATIN" or "CJK"; "?" without a name.
+
+    >>> script_of("東"), script_of("")
+    ('CJK', '?')
+    """
+    return unicodedata.name(character, "?").split(" ", 1)[0] if character else "?"

@@ -15,12 +15,13 @@ end in its window is ended there.
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from sentencex import segment  # type: ignore[import-untyped]
+
+from llama_index.ragkit.text.scripts import script_of
 
 __all__ = ["language_of", "sentence_spans", "split_sentences"]
 
@@ -129,12 +130,7 @@ def language_of(text: str) -> str:
     >>> language_of("Το πλοίο έφυγε.")
     'el'
     """
-    scripts: Counter[str] = Counter()
-    for character in text:
-        if character.isalpha():
-            scripts[unicodedata.name(character, "?").split(" ", 1)[0]] += 1
-            if scripts.total() == _LETTERS_READ:
-                break
+    scripts = Counter(map(script_of, islice(filter(str.isalpha, text), _LETTERS_READ)))
     if scripts["HIRAGANA"] + scripts["KATAKANA"] > scripts.total() / 20:
         return "ja"  # Japanese is mostly written with Chinese characters
     known = [(count, script) for script, count in scripts.items() if script in _LANGUAGES]

@@ -1,11 +1,11 @@
 """Words without inflection, for comparison: "Москве" and "Москва", "서울은" and "서울의"."""
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 
 from Stemmer import Stemmer
 
+from llama_index.ragkit.text.scripts import script_of
 from llama_index.ragkit.text.uncased import without_particles
 
 __all__ = ["all_stems", "language_bit", "stem_masks", "stems"]
@@ -53,7 +53,7 @@ def stem_masks(words: Sequence[str]) -> list[dict[str, int]]:
     found: list[dict[str, int]] = [{} for _ in words]
     by_script: defaultdict[str, list[int]] = defaultdict(list)
     for i, word in enumerate(words):
-        by_script[_script(word)].append(i)
+        by_script[script_of(word[:1])].append(i)
     for script, places in by_script.items():
         here, languages = [words[i] for i in places], _OF_SCRIPT.get(script)
         for code in languages or _BITS[:1]:
@@ -65,13 +65,8 @@ def stem_masks(words: Sequence[str]) -> list[dict[str, int]]:
 
 def language_bit(word: str, language: str) -> int:
     """The bit of the language in which :func:`stems` reads a word."""
-    languages = _OF_SCRIPT.get(_script(word), _BITS)
+    languages = _OF_SCRIPT.get(script_of(word[:1]), _BITS)
     return 1 << _BITS.index(language if language in languages else languages[0])
-
-
-def _script(word: str) -> str:
-    """The first word of the Unicode name of the word's first letter."""
-    return unicodedata.name(word[:1], "?").split(" ", 1)[0] if word else "?"
 
 
 def stems(words: Sequence[str], language: str) -> list[str]:
@@ -88,7 +83,7 @@ def stems(words: Sequence[str], language: str) -> list[str]:
     found = list(words)
     by_script: defaultdict[str, list[int]] = defaultdict(list)
     for i, word in enumerate(words):
-        by_script[_script(word)].append(i)
+        by_script[script_of(word[:1])].append(i)
     for script, places in by_script.items():
         languages = _OF_SCRIPT.get(script, (language,))
         code = language if language in languages else languages[0]

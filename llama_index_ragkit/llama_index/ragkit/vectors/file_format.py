@@ -5,8 +5,9 @@ So the file is a `SimpleVectorStore`, empty except for a single entry of its `me
 
     format_version, stores_text, tag
     dim, count, dtype          shape and data type of the matrix
-    vectors, vectors_crc32     the rows in pieces, and the checksum of their bytes
-    rows, rows_crc32           ids, documents, keys, metadata and nodes in pieces, likewise
+    vectors                    the rows in pieces
+    rows                       ids, documents, keys, metadata and nodes in pieces
+    vectors_crc32, rows_crc32  the checksums of the bytes of both
 
 Each piece is a base64 string, which contains no escapes, so that JSON readers process it at the speed of a copy.
 A piece of vectors is two strings, the low bytes of all its numbers (three of a float32, one of a float16)
@@ -27,7 +28,7 @@ import binascii
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, TypeGuard
 from uuid import uuid4
 
@@ -55,6 +56,7 @@ __all__ = [
     "decode",
     "encode",
     "entry_of",
+    "identity",
     "is_persisted_matrix",
     "read",
     "write_atomically",
@@ -64,6 +66,7 @@ MARKER = "llama_index.ragkit.MatrixVectorStore"
 FORMAT_VERSION = 1
 
 _PIECE = 512  # rows
+_ENDS = 4096  # bytes
 _HIGHEST_RATIO = 64  # of the decompressed to the compressed rows
 _ALWAYS_ALLOWED = 1 << 24  # bytes of decompressed rows in any file
 _LITTLE_ENDIAN = {"float32": "<f4", "float16": "<f2"}
@@ -86,7 +89,7 @@ def _row_pieces(snapshot: Snapshot, stores_text: bool) -> Iterator[tuple[bytes, 
         yield piece, [packed if len(piece) <= _HIGHEST_RATIO * len(packed) else zlib.compress(piece, 0)]
 
 
-def _array(name: str, pieces: Iterable[tuple[bytes, list[bytes]]]) -> Iterator[bytes]:
+def _array(name: str, pieces: Iterable[tuple[bytes, list[bytes]]]) -> Generator[bytes, None, int]:
     yield f', "{name}": ['.encode()
     checksum, comma = 0, b""
     for piece, strings in pieces:
@@ -94,7 +97,8 @@ def _array(name: str, pieces: Iterable[tuple[bytes, list[bytes]]]) -> Iterator[b
         for string in strings:
             yield comma + b'"' + binascii.b2a_base64(string, newline=False) + b'"'
             comma = b","
-    yield f'], "{name}_crc32": {checksum}'.encode()
+    yield b"]"
+    return checksum
 
 
 def encode(snapshot: Snapshot, stores_text: bool, tag: dict[str, Any]) -> Iterator[bytes]:
@@ -118,9 +122,21 @@ def encode(snapshot: Snapshot, stores_text: bool, tag: dict[str, Any]) -> Iterat
     except (TypeError, ValueError) as error:
         raise ConfigurationError(f"The tag of a store must be JSON-serialisable; {tag!r} is not: {error}.") from error
     yield start[:-3].encode()
-    yield from _array("vectors", _vector_pieces(snapshot))
-    yield from _array("rows", _row_pieces(snapshot, stores_text))
-    yield b"}}}"
+    vectors = yield from _array("vectors", _vector_pieces(snapshot))
+    rows = yield from _array("rows", _row_pieces(snapshot, stores_text))
+    # Checksums come last, so that the beginning and the end of a file tell it from any other: see `identity`.
+    yield f', "vectors_crc32": {vectors}, "rows_crc32": {rows}}}}}}}'.encode()
+
+
+def identity(path: str) -> list[int]:
+    """What tells a file from others without reading it: size, and checksums of its first and last bytes, which hold
+    the tag and the checksums of the rows.
+    """
+    with open(path, "rb") as file:
+        head = file.read(_ENDS)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _ENDS))
+        return [size, zlib.crc32(head), zlib.crc32(file.read())]
 
 
 def _read_vectors(entry: dict[str, Any]) -> Floats:
@@ -261,7 +277,9 @@ def read(path: str, fs: fsspec.AbstractFileSystem | None = None) -> SimpleVector
         raise HalfWrittenError(f"The vector store file {path!r} is not a complete JSON document: {error}.") from error
 
 
-def write_atomically(pieces: Iterator[bytes], path: str, fs: fsspec.AbstractFileSystem | None = None) -> None:
+def write_atomically(
+    pieces: Iterable[bytes | memoryview], path: str, fs: fsspec.AbstractFileSystem | None = None
+) -> None:
     """Write a temporary file of `fs` (default: the local disk) beside `path`, then rename it to `path`.
 
     The rename is atomic on the local disk; elsewhere it is the file system's `mv`.

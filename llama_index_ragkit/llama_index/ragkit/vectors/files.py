@@ -2,13 +2,25 @@
 
 import os
 from copy import deepcopy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import fsspec  # type: ignore[import-untyped]
+from fsspec.core import strip_protocol  # type: ignore[import-untyped]
+from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-untyped]
 from llama_index.core.vector_stores.simple import DEFAULT_VECTOR_STORE, NAMESPACE_SEP, SimpleVectorStore
 from llama_index.core.vector_stores.types import DEFAULT_PERSIST_DIR, DEFAULT_PERSIST_FNAME
 
-from llama_index.ragkit.vectors.file_format import decode, encode, entry_of, is_persisted_matrix, read, write_atomically
+from llama_index.ragkit.vectors.array_file import array_path, encode_arrays, read_arrays
+from llama_index.ragkit.vectors.file_format import (
+    decode,
+    encode,
+    entry_of,
+    identity,
+    is_persisted_matrix,
+    read,
+    write_atomically,
+)
 from llama_index.ragkit.vectors.row_buffer import Storage
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -35,12 +47,23 @@ class StoredMatrix:
     ) -> None:
         """Write rows and tag; the old file remains intact until the new one replaces it.
 
+        On the local disk, the rows of a store without text are also written in the form that they have in memory, to a
+        second file beside the first, which `mapped` opens.
+
         Raises
         ------
         ConfigurationError
             If the tag is not JSON.
         """
-        write_atomically(encode(self._snapshot, self.stores_text, self.tag), str(persist_path), fs)
+        rows, path = self._snapshot, str(persist_path)
+        is_local = fs is None or isinstance(fs, LocalFileSystem)
+        beside = array_path(strip_protocol(path))
+        if is_local:  # a copy of what is replaced must not outlive it
+            Path(beside).unlink(missing_ok=True)
+        write_atomically(encode(rows, self.stores_text, self.tag), path, fs)
+        if is_local and len(rows) and not self.stores_text:
+            about = {"of": identity(strip_protocol(path)), "tag": self.tag}
+            write_atomically(encode_arrays(rows.to_arrays(), about), beside)
 
     @classmethod
     def from_persist_dir(
@@ -64,6 +87,19 @@ class StoredMatrix:
             If it is damaged, of another version of the format, or of another kind of store.
         """
         return cls.from_simple(read(str(persist_path), fs))
+
+    @classmethod
+    def mapped(cls: type[S], persist_path: str) -> S | None:
+        """Open the copy that :meth:`persist` wrote beside a file: vectors are read when a question needs them.
+
+        Returns
+        -------
+        None where there is no copy, or it is damaged, or of another state of the file: use :meth:`from_persist_path`.
+        """
+        found = read_arrays(array_path(persist_path))
+        if found is None or found.about["of"] != identity(persist_path):
+            return None
+        return cls._of(Snapshot.of_arrays(found.arrays), False, found.about["tag"])
 
     @classmethod
     def is_persisted_matrix(cls, store: object) -> bool:

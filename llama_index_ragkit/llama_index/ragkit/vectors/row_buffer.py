@@ -5,7 +5,8 @@ import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple
+from itertools import repeat
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.vectors.kernels import Doubles, Floats, Rows, squared_norms
 from llama_index.ragkit.vectors.leases import Lease, Leases
+from llama_index.ragkit.vectors.row_records import OVERWRITTEN, NewestRows, Record, StoredRecords
 
 __all__ = ["Codes", "Column", "Line", "Record", "Storage", "Vectors", "as_records", "as_vectors", "check_finite"]
 
@@ -21,24 +23,6 @@ Codes = npt.NDArray[np.int32]
 Storage = Literal["float32", "float16"]  # data type of stored vectors
 Vectors = npt.NDArray[Any] | Sequence[Any]  # accepted input: an array (n, dim), or n sequences of numbers
 _DOCUMENT_KEYS = frozenset({"ref_doc_id", "doc_id", "document_id"})
-
-
-class Record(NamedTuple):
-    """The data of a row beside its vector.
-
-    `key` orders rows of equal score. `metadata` and `node` are JSON text, which takes half the memory of objects, is
-    immutable, and is fast to persist and load.
-    """
-
-    id: str
-    ref_doc_id: str | None
-    key: str
-    metadata: str
-    node_type: str | None = None
-    node: str | None = None
-
-
-_OVERWRITTEN = Record("", None, "", "{}")
 
 
 def _values(records: Sequence[Record], key: str) -> list[Any]:
@@ -98,11 +82,15 @@ class Line:
     ends: with the write that hides them, or when the last reader is done.
     """
 
-    def __init__(self, vectors: Floats, inverse: Floats, records: list[Record]) -> None:
+    def __init__(self, vectors: Floats, inverse: Floats, records: list[Record] | StoredRecords) -> None:
         self.vectors = vectors
         self.inverse = inverse
         self.records = records
-        self.newest = {record.id: row for row, record in enumerate(records)}
+        self.newest: dict[str, int] | NewestRows = (
+            records.newest()
+            if isinstance(records, StoredRecords)
+            else {record.id: row for row, record in enumerate(records)}
+        )
         self.older: dict[int, int] = {}  # row -> the earlier row of the same id
         self._outgrown: list[weakref.ref[Floats]] = []  # earlier buffers, which arrays of snapshots may be views of
         self._columns: dict[str, Column] = {}
@@ -164,7 +152,7 @@ class Line:
         for column in self._columns.values():
             column.forget(rows)
         for row in hidden:
-            row_id, self.records[row] = self.records[row].id, _OVERWRITTEN
+            row_id, self.records[row] = self.records[row].id, OVERWRITTEN
             if self.newest.get(row_id) == row:
                 self._rename(row_id, row)
 
@@ -173,7 +161,7 @@ class Line:
 
         `older` stays as it is, since it holds numbers only, and a concurrent reader may be following it.
         """
-        while row >= 0 and self.records[row] is _OVERWRITTEN:
+        while row >= 0 and self.records[row] is OVERWRITTEN:
             row = self.older.get(row, -1)
         if row < 0:
             del self.newest[row_id]
@@ -197,6 +185,12 @@ class Line:
                 if record.id in self.newest:
                     self.older[row] = self.newest[record.id]  # before `newest`, for concurrent readers
                 self.newest[record.id] = row
+
+    def rows_of(self, ids: Sequence[str]) -> Rows:
+        """The newest row of each id, whether or not a snapshot shows it; -1 where there is none."""
+        if isinstance(self.newest, NewestRows):
+            return self.newest.rows_of(ids)
+        return np.fromiter(map(self.newest.get, ids, repeat(-1)), np.intp, len(ids))
 
     def tails(self, cut: int, count: int) -> Floats:
         """Norms of the first `count` vectors from coordinate `cut` on, computed once for each row."""

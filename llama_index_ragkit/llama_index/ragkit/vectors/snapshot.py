@@ -8,9 +8,8 @@ hidden, the others are copied to a new line.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,10 +40,13 @@ from llama_index.ragkit.vectors.row_buffer import (
     as_vectors,
     check_finite,
 )
+from llama_index.ragkit.vectors.row_records import RowsView, StoredRecords
 
 __all__ = ["Hits", "Mask", "Snapshot"]
 
 Mask = npt.NDArray[np.bool_]
+
+_BLOCK = 4096  # rows
 
 
 class Hits(NamedTuple):
@@ -79,12 +81,27 @@ class Snapshot(ShortRepr):
         return cls(Line(vectors, inverse, list(records)), len(records))
 
     @classmethod
+    def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Snapshot":
+        """The snapshot of :meth:`to_arrays`, over the same memory: it belongs to the snapshot then."""
+        records = StoredRecords.of_arrays(arrays)
+        return cls(Line(arrays["vectors"], arrays["inverse"], records), len(records))
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any] | Iterator[Floats]]:
+        """The rows as arrays by name; the vectors in blocks, without a copy of all."""
+        inverse = self._line.inverse[: self._count]
+        return {
+            "vectors": self.blocks(_BLOCK),
+            "inverse": inverse if self._live is None else inverse[self._live],
+            **StoredRecords.to_arrays(self.records),
+        }
+
+    @classmethod
     def empty(cls, dtype: Storage = "float32") -> "Snapshot":
         """No rows, and no dimension yet."""
         return cls.of(np.empty((0, 0), dtype), [])
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy has its own line and locks
-        return (Snapshot.of, (self.matrix, self.records))
+        return (Snapshot.of, (self.matrix, list(self.records)))
 
     def _described(self) -> dict[str, Any]:
         return {"rows": len(self), "dim": self.dim}
@@ -144,15 +161,24 @@ class Snapshot(ShortRepr):
         return np.ascontiguousarray(part if self._live is None else part[self._live]).astype(np.float32, copy=False)
 
     @cached_property
-    def records(self) -> list[Record]:
+    def records(self) -> list[Record] | RowsView[Record]:
         """The records of the rows. Must not be changed."""
         records = self._line.records
+        if isinstance(records, StoredRecords):
+            return RowsView(records.__getitem__, self._shown, self._lease)
         return records[: self._count] if self._live is None else [records[row] for row in self._live]
 
     @cached_property
-    def ids(self) -> list[str]:
+    def ids(self) -> list[str] | RowsView[str]:
         """The ids of the rows. Must not be changed."""
+        records = self._line.records
+        if isinstance(records, StoredRecords):
+            return RowsView(records.id_of, self._shown, self._lease)
         return [record.id for record in self.records]
+
+    @property
+    def _shown(self) -> Sequence[int] | Rows:
+        return range(self._count) if self._live is None else self._live
 
     def _locate(self, row_id: str) -> int:
         row = self._line.newest.get(row_id, -1)
@@ -161,7 +187,7 @@ class Snapshot(ShortRepr):
         return row
 
     def _physical(self, ids: Sequence[str]) -> Rows:
-        rows = np.fromiter(map(self._line.newest.get, ids, repeat(-1)), np.intp, len(ids))
+        rows = self._line.rows_of(ids)
         hidden = rows >= self._count
         if self._alive is not None:
             hidden |= (rows >= 0) & ~self._alive[np.where(hidden, 0, rows)]
@@ -243,7 +269,7 @@ class Snapshot(ShortRepr):
 
     def only(self, mask: Mask) -> "Snapshot":
         """A snapshot with the rows of a mask, shape (n,), which are copied; this one and its store keep the others."""
-        return Snapshot.of(self.matrix[mask], [self.records[row] for row in np.flatnonzero(mask)])
+        return Snapshot.of(self.matrix[mask], [self.records[row] for row in np.flatnonzero(mask).tolist()])
 
     def without(self, rows: Rows) -> "Snapshot":
         """A snapshot without these rows."""

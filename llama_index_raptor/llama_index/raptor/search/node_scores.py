@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.nearness import Nearness, standardised
-from llama_index.ragkit.vectors.question_scores import question_cosines, squashed
+from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
 from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.raptor.state import RaptorState, ScoredNode
 
@@ -147,7 +147,7 @@ class NodeScores:
         return (1 - weight) * dense + weight * float(np.mean(speaking))
 
 
-def as_results(ranking: list[ScoredNode]) -> list[ScoredNode]:
+def as_results(ranking: list[ScoredNode], scores: NodeScores) -> list[ScoredNode]:
     """The same ranking with scores in [0, 1]."""
-    values = squashed(np.array([score for _, score in ranking])).tolist()
+    values = result_scores(np.array([score for _, score in ranking]), scores.nearness.scores).tolist()
     return [(node, score) for (node, _), score in zip(ranking, values, strict=True)]

@@ -11,21 +11,12 @@ from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, MetadataMode, TextNode
 from pydantic import PrivateAttr
 
-from llama_index.ragkit import (
-    Estimate,
-    Extraction,
-    ExtractionCache,
-    NodeExtractor,
-    Record,
-    Steps,
-    content_id,
-    count_tokens,
-    offload,
-    plain_text,
-    sort_key,
-)
+from llama_index.ragkit import Estimate, Extraction, ExtractionCache, NodeExtractor, Steps, content_id, offload
+from llama_index.ragkit.storage.nodes import plain_text, sort_key
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.text.salient_terms import CorpusTerms
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import OnError
 from llama_index.sprag.documents.order import ChunkPlace, document_key, in_order, page_of
 

@@ -1,16 +1,22 @@
 """`FirstGenerationContext`: a sentence on each document, with the name of its file, as the first spRAG had it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, ClassVar
 
+from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 
-from llama_index.ragkit import Estimate, ExtractionContext, Record, Steps, count_tokens, fence, plain_answer, plain_text
+from llama_index.ragkit import Estimate, ExtractionContext, Steps
+from llama_index.ragkit.llm.announcements import plain_answer
+from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.llm.self_talk import held_prose
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import choice, count
 from llama_index.sprag.config import Sections
 from llama_index.sprag.context.titles import file_name_of
@@ -66,6 +72,12 @@ class FirstGenerationContext(AutoContext):
         """One call."""
         tokens = min(count(plain_text(node)), self.document_tokens)
         return Estimate(1, count(self.prompt("context").get_template()) + tokens, self.completion_tokens)
+
+    def estimate_document(
+        self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
+    ) -> Estimate:
+        """One call for each document."""
+        return sum((self.estimate_node(node, count) for node in nodes), Estimate())
 
     def _to_read(self, document: DocumentChunks) -> BaseNode:
         node = super()._to_read(document)

@@ -6,7 +6,10 @@ from typing import Annotated, Any, ClassVar
 from llama_index.core.schema import BaseNode
 from pydantic import Field
 
-from llama_index.ragkit import ExtractionContext, Record, Steps, immediate, offload, plain_text
+from llama_index.ragkit import ExtractionContext, Steps, offload
+from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.salient_terms import CorpusTerms, salient_terms, telling_terms
 from llama_index.ragkit.validation import count
 from llama_index.sprag.config import ContextConfig

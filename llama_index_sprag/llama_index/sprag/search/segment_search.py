@@ -44,7 +44,8 @@ class FoundSegment:
     values : what each is worth to the query
     value : their sum
     score : what segments are sorted by, in [0, 1], higher is better: where their value is the order, that value s as
-        (1 + s / (1 + abs(s))) / 2, else the relevance of their most relevant chunk
+        (1 + s / (1 + abs(s))) / 2, else the relevance of their most relevant chunk; the retriever shows the nearness of
+        the nearest chunk in its place where relevance goes by rank
     query : number of the query that it was chosen for
     ranks : for each chunk its place in the ranking of that query, from 0; None where it was not found
     """
@@ -73,20 +74,43 @@ class _Run:
 
 
 def documents_considered(
-    rankings: Sequence[RankedChunks], place_of: Callable[[str], tuple[str, int] | None], top_k: int
+    rankings: Sequence[RankedChunks],
+    place_of: Callable[[str], tuple[str, int] | None],
+    config: SegmentConfig,
+    documents: Mapping[str, DocumentEntry],
 ) -> list[str]:
-    """The documents that segments are taken from: those of the first `top_k` chunks of each query.
+    """The documents that segments are taken from: those of the first chunks of each query.
+
+    Where the budget is to be filled and the retrieved chunks of these documents are too short for that, as they are
+    where each passage is a document of its own, those of twice as many chunks, and so on.
 
     Parameters
     ----------
     place_of : see :func:`find_segments`
+    documents : those that are known; the answer is final if all of its documents are. Otherwise it names those that are
+        probably needed as well, so that few reads find all
     """
     ranked = [[place for i in ranking.ids if (place := place_of(i)) is not None] for ranking in rankings]
     by_document = [
         ChunkRanking([key for key, _ in places], [number for _, number in places], np.ones(len(places)))
         for places in ranked
     ]
-    return select_documents(by_document, top_k)
+    found = {place for places in ranked for place in places}
+    top_k, most = config.published.top_k_for_document_selection, max(map(len, ranked), default=0)
+    needed = top_k
+    while True:
+        considered = select_documents(by_document, top_k)
+        if not config.fill or top_k >= most:
+            return considered
+        if any(key not in documents for key in considered):
+            return select_documents(by_document, max(top_k, needed))
+        wanted = set(considered)
+        in_tokens = config.length_unit == "tokens"
+        length = sum(int(documents[key].tokens[n]) if in_tokens else 1 for key, n in found if key in wanted)
+        if length >= config.overall_max_length:
+            return considered
+        needed = 2 * top_k * config.overall_max_length // max(1, length)  # twice as many as if the next are as long
+        top_k *= 2
 
 
 def find_segments(
@@ -110,7 +134,7 @@ def find_segments(
         np.asarray(calibration_of(config.calibration, ranking.scores, reranked=ranking.reranked)(ranking.scores))
         for ranking in rankings
     ]
-    considered = documents_considered(rankings, place_of, config.published.top_k_for_document_selection)
+    considered = documents_considered(rankings, place_of, config, documents)
     runs: dict[str, _Run] = {}
     run_of: dict[tuple[str, int], tuple[str, int]] = {}
     for key in considered:

@@ -1,8 +1,8 @@
 """Parsing the JSON of a model's reply into Python data or a pydantic model.
 
 Models wrap JSON in prose, code fences and reasoning, repeat keys, break its syntax or stop in the middle. This parser
-finds the JSON, reads it strictly if possible (:mod:`llama_index.ragkit.llm.json.scan`) and repairs it otherwise
-(:mod:`llama_index.ragkit.llm.json.repair`). It raises only `ParseError` and does not depend on LlamaIndex.
+finds the JSON, reads it strictly if possible (`scan`) and repairs it otherwise (`repair`). It raises only `ParseError`
+and does not depend on LlamaIndex.
 """
 
 import json

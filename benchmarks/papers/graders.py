@@ -1,0 +1,88 @@
+"""Graders of answers: the metrics of texts that the papers use, a judge of correctness, and a judge of pairs."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+from llama_index.core.evaluation import CorrectnessEvaluator
+
+from benchmarks.papers.experiment import Answered, Grader
+from llama_index.pgrag.evaluation import bert_scores, bleu, quest_eval, rouge_l
+from llama_index.ragkit.evaluation import CRITERIA, Evaluation, PairwiseJudge, judge_answers
+
+__all__ = ["bert_score", "best_of", "correct", "precisions", "preferred", "quest_f1", "text_metrics"]
+
+
+def best_of(metric: Callable[[str, str], float]) -> Grader:
+    """A metric of (reference, answer): for each answer the best over the references."""
+
+    def grade(given: Answered) -> list[float]:
+        return [max(metric(answer, given.answers[query.id]) for answer in query.answers) for query in given.queries]
+
+    return grade
+
+
+def precisions(order: int) -> Callable[[str, str], float]:
+    """BLEU of n-grams of up to `order` words by sacrebleu, in [0, 1]."""
+
+    def score(reference: str, text: str) -> float:
+        from sacrebleu.metrics.bleu import BLEU
+
+        metric = BLEU(max_ngram_order=order, effective_order=True, lowercase=True)
+        return float(metric.sentence_score(text, [reference]).score) / 100
+
+    return score
+
+
+def text_metrics() -> dict[str, Grader]:
+    """BLEU and ROUGE-L, of characters in Chinese."""
+    return {"BLEU": best_of(bleu), "ROUGE-L": best_of(rouge_l)}
+
+
+@lru_cache(maxsize=1)
+def _bert_scorer(language: str) -> Any:
+    try:
+        from bert_score import BERTScorer
+    except ImportError:
+        raise SystemExit("BERTScore needs a package: pip install bert-score") from None
+    return BERTScorer(lang=language)
+
+
+def bert_score(given: Answered) -> Sequence[float]:
+    """F1 of BERTScore with its model for the language of `--bert-score`; NaN where it was not asked for."""
+    language = given.lab.options.bert_score
+    if not language:
+        return [float("nan")] * len(given.queries)
+    answers = [given.answers[query.id] for query in given.queries]
+    return bert_scores(_bert_scorer(language), answers, [query.answers[0] for query in given.queries])
+
+
+def quest_f1(given: Answered) -> list[float]:
+    """F1 of RAGQuestEval, two calls an answer; of an answer that the judge could not be asked about, 0."""
+    llm = given.lab.llm
+    return [quest_eval(query.answers[0], given.answers[query.id], llm).f1 for query in given.queries]
+
+
+def correct(given: Answered) -> list[float]:
+    """Whether LlamaIndex's `CorrectnessEvaluator` gives an answer at least four of five points, one call each."""
+    judge = CorrectnessEvaluator(llm=given.lab.llm)
+    return [
+        float(bool(judge.evaluate(query.question, given.answers[query.id], reference=query.answers[0]).passing))
+        for query in given.queries
+    ]
+
+
+def preferred() -> dict[str, Grader]:
+    """By each criterion how often an answer is preferred to the baseline's: two calls each, with places swapped."""
+    return {name: partial(_preferred, name) for name in CRITERIA}
+
+
+def _preferred(criterion: str, given: Answered) -> Sequence[float]:
+    if given.base is None:
+        return [0.5] * len(given.queries)
+    ids = tuple(query.id for query in given.queries)
+    first = Evaluation("own", ids, {}, answers=given.answers)
+    second = Evaluation("base", ids, {}, answers=given.base)
+    judge = PairwiseJudge(given.lab.llm, criteria={criterion: CRITERIA[criterion]})
+    found = judge_answers(judge, given.queries, first, second, num_workers=given.lab.options.workers)
+    return found.scores[criterion]
