@@ -16,13 +16,12 @@ from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report
 from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.ragkit import Estimate, ExtractionCache, ExtractionContext, RetryPolicy, Steps, Summarizer, offload
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.extraction.summarizers import LEAST_IN_TEXT
 from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.llm.prompts import fence
-from llama_index.ragkit.llm.self_talk import held_prose
 from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.self_talk import LEAST_IN_TEXT, held_prose
 from llama_index.ragkit.validation import check_count, check_number
 
 __all__ = ["ReportWriter", "read_report"]
@@ -200,6 +199,8 @@ def _cited(reply: str, numbers: Mapping[int, Sequence[str]], held: Callable[...,
     any_word = min(least, _ANY_WORD)
     findings = [finding.model_copy(update={"text": kept(finding.text, any_word)}) for finding in read.findings]
     findings = [finding for finding in findings if finding.text]
+    if not findings:
+        raise ParseError(f"None of the {len(read.findings)} findings is about the statements.")
     if numbers and not check_findings([(finding.text, finding.sources) for finding in findings], numbers).findings:
         raise ParseError(f"None of the {len(read.findings)} findings cites a statement that it was given.")
     about = {"title": kept(read.title, any_word), "summary": kept(read.summary, least)}

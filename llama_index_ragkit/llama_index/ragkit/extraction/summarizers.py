@@ -18,17 +18,16 @@ from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import RetryPolicy, find_llm
 from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder
-from llama_index.ragkit.llm.self_talk import held_prose
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.self_talk import LEAST_IN_TEXT, held_prose
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count, check_number
 
-__all__ = ["LEAST_IN_TEXT", "LLMSummarizer", "Summarizer"]
+__all__ = ["LLMSummarizer", "Summarizer"]
 
 _DEFAULT_RETRY = RetryPolicy()
-LEAST_IN_TEXT = 0.2  # of the words of what is written; `python -m benchmarks.held_summaries` measures it
 _FAR_OVER = 1.5  # times the budget; longer summaries are truncated
 _CHATTER = 64  # tokens of what announces a summary
 _MOST_CHARACTERS = 100  # per token of the budget; truncates runaway replies

@@ -11,7 +11,9 @@ from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.sentences import sentence_spans
 
-__all__ = ["held_prose"]
+__all__ = ["LEAST_IN_TEXT", "held_prose"]
+
+LEAST_IN_TEXT = 0.2  # of the words of a summary or report; `python -m benchmarks.held_summaries` measures it
 
 # How sentences begin in which a model speaks of itself or to its user, in the languages that models chat in.
 _SELF_TALK = re.compile(
