@@ -25,6 +25,7 @@ from llama_index.graphrag import (
 from llama_index.graphrag.graph.statement import scope_of
 from llama_index.ragkit import ExtractiveSummarizer, LLMSummarizer
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.llm.context_window import remember_window
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.selection import EVERYTHING
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
@@ -313,6 +314,18 @@ def test_the_paper_has_its_keywords() -> None:
     assert index.config.reports == "eager"
     assert index.as_retriever(**GraphRAGRetriever.paper()).options.context == "mixed"
     assert index.as_retriever().retrieve("Who kept Tern Rock?")
+
+
+@pytest.mark.parametrize("count", [6, 40])
+@pytest.mark.parametrize("window", [2048, 100_000])
+def test_reports_take_no_more_calls_than_estimated_and_at_least_half_of_them(count: int, window: int) -> None:
+    given = nodes([f"{LIGHTS[i % len(LIGHTS)]} {i}" for i in range(count)], "d")
+    index, llm = with_llm([], reports="eager", report_tokens=20, context_tokens=4000)
+    remember_window(llm, window)
+    index.insert_nodes(given)
+    components = index.resources.extractor, index.resources.summarizer
+    estimated = index.llm_work(given, *components, llm, index.config).calls
+    assert len(llm.prompts) <= estimated <= 2 * len(llm.prompts)
 
 
 def test_costs_are_told_before_they_are_paid() -> None:
