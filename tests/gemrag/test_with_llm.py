@@ -42,7 +42,7 @@ def options(url: str, **kwargs) -> dict:
         "llm": client(url),
         "embed_model": HashEmbedding(),
         "extractor": UtilityQuestionExtractor(num_questions=2, retry=QUICK),
-        "summarizer": LLMSummarizer(retry=QUICK),
+        "summarizer": LLMSummarizer(retry=QUICK, min_in_text=0),
         "transformations": [SentenceSplitter()],
         "group_by": None,
         "num_themes": 3,

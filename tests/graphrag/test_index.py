@@ -25,6 +25,7 @@ from llama_index.graphrag import (
 from llama_index.graphrag.graph.statement import scope_of
 from llama_index.ragkit import ExtractiveSummarizer, LLMSummarizer
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.llm.context_window import remember_window
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.selection import EVERYTHING
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
@@ -44,7 +45,7 @@ def offline(given=(), **kwargs) -> GraphRAGIndex:
 
 def with_llm(given=(), **kwargs) -> tuple[GraphRAGIndex, ScriptedLLM]:
     llm = ScriptedLLM(answer)
-    options = {"extractor": EntityExtractor(), "summarizer": ReportWriter(), **SMALL, **kwargs}
+    options = {"extractor": EntityExtractor(), "summarizer": ReportWriter(min_in_text=0), **SMALL, **kwargs}
     return GraphRAGIndex(nodes=list(given), embed_model=HashEmbedding(), llm=llm, **options), llm
 
 
@@ -144,7 +145,12 @@ def test_reports_that_were_paid_before_a_kill_are_not_paid_again(tmp_path) -> No
             asked.append(prompt)
         return answer(prompt)
 
-    options = {"extractor": EntityExtractor(), "summarizer": ReportWriter(), "embed_model": HashEmbedding(), **SMALL}
+    options = {
+        "extractor": EntityExtractor(),
+        "summarizer": ReportWriter(min_in_text=0),
+        "embed_model": HashEmbedding(),
+        **SMALL,
+    }
     options |= {"reports": "deferred", "cache": tmp_path / "cache.db", "num_workers": 1}
     index = GraphRAGIndex(nodes=corpus(), llm=ScriptedLLM(killed_at_the_second), **options)
     with pytest.raises(Killed):
@@ -225,7 +231,7 @@ def test_a_report_that_fails_is_counted_answered_by_statements_and_retried() -> 
 
 def test_any_summarizer_writes_a_report_of_one_finding() -> None:
     llm = ScriptedLLM("The whole story.")
-    index = offline(corpus(), summarizer=LLMSummarizer(), llm=llm, reports="eager", **SMALL)
+    index = offline(corpus(), summarizer=LLMSummarizer(min_in_text=0), llm=llm, reports="eager", **SMALL)
     report = index.report(int(index.communities.roots[0]))
     assert report.form == "written"
     assert [finding.text for finding in report.findings] == ["The whole story."]
@@ -308,6 +314,18 @@ def test_the_paper_has_its_keywords() -> None:
     assert index.config.reports == "eager"
     assert index.as_retriever(**GraphRAGRetriever.paper()).options.context == "mixed"
     assert index.as_retriever().retrieve("Who kept Tern Rock?")
+
+
+@pytest.mark.parametrize("count", [6, 40])
+@pytest.mark.parametrize("window", [2048, 100_000])
+def test_reports_take_no_more_calls_than_estimated_and_at_least_half_of_them(count: int, window: int) -> None:
+    given = nodes([f"{LIGHTS[i % len(LIGHTS)]} {i}" for i in range(count)], "d")
+    index, llm = with_llm([], reports="eager", report_tokens=20, context_tokens=4000)
+    remember_window(llm, window)
+    index.insert_nodes(given)
+    components = index.resources.extractor, index.resources.summarizer
+    estimated = index.llm_work(given, *components, llm, index.config).calls
+    assert len(llm.prompts) <= estimated <= 2 * len(llm.prompts)
 
 
 def test_costs_are_told_before_they_are_paid() -> None:

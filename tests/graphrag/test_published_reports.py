@@ -250,7 +250,7 @@ def test_a_report_of_something_else_is_not_taken() -> None:
 def test_a_report_that_was_taken_is_not_written_again_and_read_in_its_full_length() -> None:
     given = small_run()
     llm = ScriptedLLM(answer)
-    index = index_of(given, summarizer=ReportWriter(), llm=llm)
+    index = index_of(given, summarizer=ReportWriter(min_in_text=0), llm=llm)
     index.import_reports(given)
     assert index.write_reports() == 0
     (prompt,) = llm.prompts  # of the only community that the run has no report of

@@ -17,6 +17,7 @@ from llama_index.graphrag import (
     GraphRAGQueryEngine,
     PublishedOptions,
     ReportMapReduce,
+    ReportWriter,
 )
 from llama_index.ragkit import HybridRetriever, RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError
@@ -365,7 +366,8 @@ def test_a_question_about_the_whole_makes_no_more_calls_and_reads_no_more_than_e
         return answer(prompt).replace('"score": 0', '"score": 70')
 
     llm = ScriptedLLM(useful)
-    index = GraphRAGIndex(corpus(), llm=llm, embed_model=HashEmbedding(), **SMALL)
+    given = {"summarizer": ReportWriter(min_in_text=0), **SMALL}
+    index = GraphRAGIndex(corpus(), llm=llm, embed_model=HashEmbedding(), **given)
     for _ in range(2):  # the second time, the reports are there
         cost = index.estimate_question(QUESTION)
         llm.prompts.clear()

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.text.tokens import count_tokens
 
 QUICK = RetryPolicy(max_attempts=2, min_wait=0.0)
+Unchecked = partial(LLMSummarizer, min_in_text=0)  # for replies that are about nothing
 
 
 def like(server: LLMServer, **kwargs: Any) -> OpenAILike:
@@ -73,14 +75,14 @@ def test_a_reply_a_little_over_the_budget_is_left_whole(drive: Any) -> None:
     reply = "One two three four five. Six seven eight nine ten eleven."
     with LLMServer(lambda asked: reply) as server:
         budget = count_tokens(reply) - 3
-        assert drive(LLMSummarizer(like(server)).summarize(["Tea."], max_tokens=budget))[0] == reply
+        assert drive(Unchecked(like(server)).summarize(["Tea."], max_tokens=budget))[0] == reply
 
 
 @pytest.mark.parametrize(("sentence", "between"), [("The tea of Dr. Lee is number {}.", " "), ("茶是第{}号的。", "")])
 def test_a_reply_far_over_the_budget_ends_at_a_sentence_within_it(sentence: str, between: str, drive: Any) -> None:
     reply = between.join(sentence.format(i) for i in range(60))
     with LLMServer(lambda asked: reply) as server:
-        summary, _ = drive(LLMSummarizer(like(server)).summarize(["Tea."], max_tokens=60))
+        summary, _ = drive(Unchecked(like(server)).summarize(["Tea."], max_tokens=60))
     assert 30 < count_tokens(summary) <= 60
     assert reply.startswith(summary)
     assert summary.endswith(sentence[-1])
@@ -90,7 +92,7 @@ def test_a_reply_far_over_the_budget_ends_at_a_sentence_within_it(sentence: str,
 def test_one_sentence_over_the_budget_is_left_whole(drive: Any) -> None:
     reply = "word " * 100 + "end."
     with LLMServer(lambda asked: reply) as server:
-        assert drive(LLMSummarizer(like(server)).summarize(["Tea."], max_tokens=10))[0] == reply
+        assert drive(Unchecked(like(server)).summarize(["Tea."], max_tokens=10))[0] == reply
 
 
 def test_a_reply_that_repeats_itself_without_end_is_a_failure(drive: Any) -> None:
@@ -101,13 +103,13 @@ def test_a_reply_that_repeats_itself_without_end_is_a_failure(drive: Any) -> Non
 def test_a_reply_without_a_sentence_is_cut_all_the_same(drive: Any) -> None:
     endless = "".join(f"x{i}" for i in range(300_000))
     with LLMServer(lambda asked: endless) as server:
-        assert drive(LLMSummarizer(like(server)).summarize(["Tea."], max_tokens=10))[0] == endless[:1000]
+        assert drive(Unchecked(like(server)).summarize(["Tea."], max_tokens=10))[0] == endless[:1000]
 
 
 def test_a_summary_is_bought_once_and_released_with_its_last_user(drive: Any) -> None:
     cache = ExtractionCache()
     with LLMServer(lambda asked: f"Summary {len(server.asked)}.") as server:
-        summarizer = LLMSummarizer(like(server))
+        summarizer = Unchecked(like(server))
         first = drive(summarizer.summarize(["a", "b"], max_tokens=9, cache=cache, user="u"))
         assert drive(summarizer.summarize(["a", "b"], max_tokens=9, cache=cache, user="v")) == first
         drive(cache.release("u", first[1]))
@@ -124,10 +126,62 @@ def test_its_own_llm_comes_first_then_the_one_given_then_the_default(
 ) -> None:
     with LLMServer(lambda asked: asked.body["model"]) as server:
         own, given = like(server, model="own"), like(server, model="given")
-        assert drive(LLMSummarizer(own).summarize(["a"], max_tokens=9, llm=given))[0] == "own"
-        assert drive(LLMSummarizer().summarize(["a"], max_tokens=9, llm=given))[0] == "given"
+        assert drive(Unchecked(own).summarize(["a"], max_tokens=9, llm=given))[0] == "own"
+        assert drive(Unchecked().summarize(["a"], max_tokens=9, llm=given))[0] == "given"
         monkeypatch.setattr(Settings, "_llm", like(server, model="default"))
-        assert drive(LLMSummarizer().summarize(["a"], max_tokens=9))[0] == "default"
+        assert drive(Unchecked().summarize(["a"], max_tokens=9))[0] == "default"
+
+
+OIL = "The lamp of Tern Rock burned colza oil until 1880, when Tomas Berg had it changed to paraffin."
+GIVEN = [OIL, "Ada Hale kept the lighthouse from 1871 until 1893, and wrote in her diary that she was sorry to go."]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I would rather not summarise this.",
+        "As an AI language model, I cannot read the lamp of Tern Rock.",
+        "I'm sorry, but I can't help with that.",
+        "Sure, here is a summary of the passages.",
+        "The passages describe who, what, where and when.",
+        "The Bergslund Glassworks, which Otto Lindqvist founded in 1871, burned down in 1904.",
+        "Photosynthesis converts sunlight into chemical energy within plants.",
+        "Es tut mir leid, dabei kann ich nicht helfen.",
+        "抱歉，我无法总结这些内容。",
+    ],
+)
+def test_a_refusal_and_chatter_are_no_summary(reply: str) -> None:
+    with LLMServer(lambda asked: reply) as server, pytest.raises(ExtractionError):
+        run_steps(LLMSummarizer(like(server), retry=QUICK).summarize(GIVEN, max_tokens=60))
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        ("I'm sorry, I cannot see it. Tomas Berg replaced colza oil by paraffin.", "Tomas Berg replaced colza oil by "),
+        ("Here is a summary of the passages.\n\nAda Hale kept the light.", "Ada Hale kept the light."),
+        ("A female keeper tended the rock's beacon for two decades; her fuel changed from oil.", "A female keeper"),
+    ],
+)
+def test_of_a_summary_what_the_model_says_of_itself_goes(reply: str, kept: str) -> None:
+    with LLMServer(lambda asked: reply) as server:
+        summary, _ = run_steps(LLMSummarizer(like(server), retry=QUICK).summarize(GIVEN, max_tokens=60))
+    assert summary.startswith(kept)
+    assert "summary" not in summary
+    assert "sorry" not in summary
+
+
+def test_what_the_texts_say_of_themselves_stays() -> None:
+    said = "I am sorry to go, wrote Ada Hale. The lighthouse was hers from 1871."
+    with LLMServer(lambda asked: said) as server:
+        texts = ["I am sorry to go from the lighthouse, wrote Ada Hale, who had it from 1871."]
+        assert run_steps(LLMSummarizer(like(server), retry=QUICK).summarize(texts, max_tokens=60))[0] == said
+
+
+@pytest.mark.parametrize("options", [{"min_in_text": 0}, {"same_language": False}])
+def test_a_summary_is_not_held_against_its_texts_where_nobody_asks_for_it(options: Any) -> None:
+    with LLMServer(lambda asked: "Un phare.") as server:
+        assert run_steps(LLMSummarizer(like(server), **options).summarize(GIVEN, max_tokens=60))[0] == "Un phare."
 
 
 def test_a_passage_cannot_close_its_tags() -> None:
@@ -145,7 +199,7 @@ def test_the_prompt_is_seen_replaced_and_named_in_the_fingerprint(drive: Any) ->
     own = PromptTemplate("Shorten: {passages}")
     assert LLMSummarizer().fingerprint == LLMSummarizer(MockLLM(), retry=QUICK).fingerprint
     assert LLMSummarizer(prompt=own).fingerprint != LLMSummarizer().fingerprint
-    summarizer = LLMSummarizer()
+    summarizer = Unchecked()
     summarizer.update_prompts({"summary": own})
     assert summarizer.fingerprint == LLMSummarizer(prompt=own).fingerprint
     assert summarizer.get_prompts() == {"summary": own}
@@ -181,4 +235,4 @@ def test_a_summarizer_without_prompts_needs_no_prompt_methods() -> None:
 def test_a_cut_connection_is_survived(drive: Any) -> None:
     replies = iter([Reply("Tea.", cut=True), Reply("Tea.")])
     with LLMServer(lambda asked: next(replies)) as server:
-        assert drive(LLMSummarizer(like(server), retry=QUICK).summarize(["a"], max_tokens=9))[0] == "Tea."
+        assert drive(Unchecked(like(server), retry=QUICK).summarize(["a"], max_tokens=9))[0] == "Tea."

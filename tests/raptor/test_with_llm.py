@@ -49,7 +49,7 @@ def options(url: str, **kwargs) -> dict:
     return {
         "llm": client(url),
         "embed_model": HashEmbedding(),
-        "summarizer": LLMSummarizer(retry=QUICK),
+        "summarizer": LLMSummarizer(retry=QUICK, min_in_text=0),
         "transformations": [SentenceSplitter()],
         **kwargs,
     }

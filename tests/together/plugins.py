@@ -44,7 +44,7 @@ def with_llm(case: Case) -> dict[str, Any]:
     asking = [kind for kind in _public(case, NodeExtractor) if kind.needs_llm is True]
     components: dict[str, Any] = {"extractor": asking[0](retry=ONCE)} if asking else {}
     if "summarizer" in accepted:
-        components["summarizer"] = LLMSummarizer(retry=ONCE)
+        components["summarizer"] = LLMSummarizer(retry=ONCE, min_in_text=0)
     return components
 
 

@@ -117,7 +117,7 @@ def test_summaries_that_fail_are_listed_too() -> None:
     index = RaptorIndex(
         nodes=nodes,
         llm=ScriptedLLM(lambda prompt: "" if nodes[0].text in prompt else "It is a summary."),
-        summarizer=LLMSummarizer(retry=ONCE),
+        summarizer=LLMSummarizer(retry=ONCE, min_in_text=0),
         embed_model=HashEmbedding(),
         fallback=None,
     )

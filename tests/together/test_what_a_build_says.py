@@ -64,7 +64,8 @@ def test_chunks_that_did_not_change_are_neither_written_nor_expected(caplog: pyt
 
 def test_why_much_failed_is_told_with_an_example_and_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
     build()
-    (why,) = told(caplog, logging.WARNING)
+    by_rules, why = told(caplog, logging.WARNING)
+    assert "4 of 12 nodes: NounPhraseExtractor for OpenIEExtractor" in by_rules
     assert "4 of 20 questions to the LLM failed" in why
     assert "- 4 times: ParseError: The reply contains no readable JSON value" in why
     assert "'I would rather not. api_key=***'" in why
@@ -113,7 +114,11 @@ def test_a_summary_that_says_one_thing_over_and_over_says_it_once(
     cls: Any, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.INFO)
-    given = {"summarizer": LLMSummarizer(retry=ONCE), "embed_model": HashEmbedding(), "cache": tmp_path / "cache.db"}
+    given = {
+        "summarizer": LLMSummarizer(retry=ONCE, min_in_text=0),
+        "embed_model": HashEmbedding(),
+        "cache": tmp_path / "cache.db",
+    }
     if cls is GEMRAGIndex:
         given["extractor"] = UtilityQuestionExtractor(num_questions=0)
     for _ in range(2):  # from the model, and from the cache

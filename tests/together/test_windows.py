@@ -11,6 +11,7 @@ from benchmarks.windows import METHODS, QUESTION, STEPS, WINDOWS, WindowLLM, doc
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import TextNode
+from llama_index.llms.openai_like import OpenAILike
 from tests.llm_server import Asked, LLMServer, Reply
 from tests.ragkit.llm_cases import QUICK, like
 
@@ -265,6 +266,19 @@ def test_a_prompt_that_a_server_finds_too_long_is_shortened_and_the_size_remembe
         assert len(server.asked) == first + 1
         assert all("Say so in one word" in each.prompt and "Why?" in each.prompt for each in server.asked)
         assert server.asked[-1].prompt.split("</")[0].endswith("The lamp was lit.\n")
+
+
+def test_a_window_that_was_not_given_is_told_once_a_model(caplog: pytest.LogCaptureFixture) -> None:
+    given: dict[str, Any] = {"is_chat_model": True, "api_key": "none", "max_retries": 0}
+    with LLMServer(lambda asked: json.dumps({"title": "Lamp", "summary": "A lamp."})) as server:
+        for name, more in (("unknown", {}), ("unknown", {}), ("known", {"context_window": 3900}), ("other", {})):
+            llm = OpenAILike(model=name, api_base=server.url, **given, **more)
+            SpRAGIndex([TextNode(text="A lamp.")], llm=llm, extractor=AutoContext(), embed_model=HashEmbedding())
+    told = [record.getMessage() for record in caplog.records if "was not given" in record.getMessage()]
+    assert [name for line in told for name in ("'unknown'", "'other'", "'known'") if name in line] == [
+        "'unknown'", "'other'",
+    ]  # fmt: skip
+    assert all("3900" in line and "OpenAILike(context_window=...)" in line for line in told)
 
 
 def test_an_error_that_is_no_overflow_shortens_nothing() -> None:

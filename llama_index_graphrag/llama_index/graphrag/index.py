@@ -440,10 +440,16 @@ def _work_of_reports(
 ) -> Estimate:
     """The calls for reports, at most."""
     tokens = sum(count_tokens(plain_text(node)) for node in nodes)
-    # Leaves of more than `report_tokens`, and a hierarchy above them that halves at each level.
-    reports = 2 * (tokens // report_tokens) if verbatim else tokens // _TOKENS_PER_COMMUNITY
-    one = summarizer.estimate(context_tokens, 0, report_tokens, known_llm(llm))
-    return Estimate(reports * one.calls, min(reports * context_tokens, 4 * tokens), reports * report_tokens)
+    # As many communities as on the recorded run, or one a chunk if there are few; if short ones are verbatim, leaves of
+    # more than `report_tokens`, and a hierarchy above them that halves at each level.
+    reports = max(len(nodes), tokens // _TOKENS_PER_COMMUNITY)
+    if verbatim:
+        reports = min(reports, 2 * (tokens // report_tokens))
+    if not reports:
+        return Estimate()
+    read = min(reports * context_tokens, 4 * tokens)
+    parts = summarizer.estimate(read, 0, report_tokens, known_llm(llm)).calls  # of them all; each report ends one
+    return Estimate(reports + parts - 1, read, reports * report_tokens)
 
 
 register_index(GraphRAGIndex)

@@ -68,7 +68,7 @@ class ReportMaker:
             waiting = [plan for plan in waiting if plan.key not in done]
         if failed and self._resources.falls_back:
             counts, first = (len(failed), len(todo)), next(iter(failed.values()))
-            self._resources.tell_fallback("extract", self._resources.summarizer, counts, "reports", first)
+            self._resources.note_fallback("extract", self._resources.summarizer, counts, "reports", first)
         return written, failed
 
     def _write(self, state: GraphRAGState, view: GraphView, plan: ReportPlan) -> Steps[WrittenReport]:

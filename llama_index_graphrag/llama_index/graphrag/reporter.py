@@ -20,12 +20,15 @@ from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.llm.prompts import fence
-from llama_index.ragkit.validation import check_count
+from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.self_talk import LEAST_IN_TEXT, held_prose
+from llama_index.ragkit.validation import check_count, check_number
 
 __all__ = ["ReportWriter", "read_report"]
 
 _DEFAULT_RETRY = RetryPolicy()
 _MOST_RATING = 10.0
+_ANY_WORD = 1e-9  # share of a title or a finding that the statements must have: one word
 _LINE_END = 1  # token after a statement
 _LEAST_PART = 64  # tokens of what is written about a part of the statements
 _NUMBERED = re.compile(r"^\s*\[?(\d+)[\].)]")
@@ -65,6 +68,10 @@ class ReportWriter(Summarizer):
         `max_words`
     retry : how calls are retried; a reply without findings counts as a failure
     same_language : whether a report that is clearly in another language than the statements is refused [True]
+    min_in_text : least share of the words of a report, but for those of the prompt, that the statements must have, in
+        [0, 1]. A report with fewer is a failure; a summary with fewer, a title or a finding without any, and sentences
+        in which the model speaks of itself are left out. 0 for no check; there is none either without `same_language`
+        [0.2]
     """
 
     without_llm: ClassVar[str] = "summarizer=None, which takes reports from the statements themselves"
@@ -77,9 +84,11 @@ class ReportWriter(Summarizer):
         prompt: BasePromptTemplate | None = None,
         retry: RetryPolicy = _DEFAULT_RETRY,
         same_language: bool = True,
+        min_in_text: float = LEAST_IN_TEXT,
     ) -> None:
         self._llm = llm
         self._same_language = same_language
+        self._min_in_text = check_number("min_in_text", min_in_text, 0, 1) if same_language else 0.0
         self._retry = retry
         if prompt is not None:
             self.update_prompts({"report": prompt})
@@ -140,10 +149,13 @@ class ReportWriter(Summarizer):
 
     def _report(self, context: ExtractionContext, texts: Sequence[str], max_tokens: int) -> Steps[_Reply]:
         numbers: dict[int, Sequence[str]] = {int(n): (n,) for text in texts for n in _NUMBERED.findall(text)}
+        prompt = self.prompt("report")
+        words, task = TextWords("\n".join(texts)), TextWords(prompt.get_template())
+        held = partial(held_prose, words=words, task=task)
         return (
             yield from context.complete(
-                self.prompt("report"),
-                parse=partial(_cited, numbers=numbers),
+                prompt,
+                parse=partial(_cited, numbers=numbers, held=held, least=self._min_in_text),
                 output_cls=_Reply,
                 reply_tokens=_reply_tokens(max_tokens),
                 like="\n".join(texts),
@@ -173,12 +185,26 @@ def _parsed(reply: str) -> _Reply:
     return read_reply(reply, _Reply)
 
 
-def _cited(reply: str, numbers: Mapping[int, Sequence[str]]) -> _Reply:
-    """A report of which at least one finding cites a statement that it was given."""
+def _cited(reply: str, numbers: Mapping[int, Sequence[str]], held: Callable[..., str], least: float) -> _Reply:
+    """A report about the statements that it was given, of which at least one finding cites one of them."""
     read = _parsed(reply)
-    if numbers and not check_findings([(finding.text, finding.sources) for finding in read.findings], numbers).findings:
+    held("\n".join([read.title, read.summary, *(finding.text for finding in read.findings)]), least=least)
+
+    def kept(text: str, least: float) -> str:
+        try:
+            return held(text, least=least)
+        except ParseError:
+            return ""
+
+    any_word = min(least, _ANY_WORD)
+    findings = [finding.model_copy(update={"text": kept(finding.text, any_word)}) for finding in read.findings]
+    findings = [finding for finding in findings if finding.text]
+    if not findings:
+        raise ParseError(f"None of the {len(read.findings)} findings is about the statements.")
+    if numbers and not check_findings([(finding.text, finding.sources) for finding in findings], numbers).findings:
         raise ParseError(f"None of the {len(read.findings)} findings cites a statement that it was given.")
-    return read
+    about = {"title": kept(read.title, any_word), "summary": kept(read.summary, least)}
+    return read.model_copy(update={**about, "findings": findings})
 
 
 def read_report(

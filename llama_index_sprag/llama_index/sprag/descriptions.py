@@ -97,6 +97,7 @@ class Descriptions:
             num_workers=resources.num_workers,
             show_progress=resources.show_progress,
             on_error=resources.on_error,
+            falls_back=resources.fallback is not None,
         )
         failed = {
             f"Document {key}": each.error
@@ -133,7 +134,7 @@ class Descriptions:
         by = type(rules).__name__
         if may_call:
             counts, first = (len(failed), len(read)), described[next(iter(failed))].error
-            self._resources.tell_fallback(by, self.extractor, counts, "documents", first)
+            self._resources.note_fallback(by, self.extractor, counts, "documents", first)
         return {
             key: replace(described[key], description=_filled(described[key].description, each.description), by=by)
             for key, each in zip(failed, found, strict=True)

@@ -128,6 +128,7 @@ class RecordedExtractor(NodeExtractor):
         num_workers: int | None = None,
         show_progress: bool | None = None,
         on_error: OnError | None = None,
+        falls_back: bool = False,
     ) -> Steps[list[Extraction]]:
         """As :meth:`~llama_index.ragkit.NodeExtractor.extract`; the nodes without a record are read by the fallback."""
         given: dict[str, Any] = {
@@ -139,6 +140,7 @@ class RecordedExtractor(NodeExtractor):
             "num_workers": self.num_workers if num_workers is None else num_workers,
             "show_progress": self.show_progress if show_progress is None else show_progress,
             "on_error": self.on_error if on_error is None else on_error,
+            "falls_back": falls_back,
         }
         if self.fallback is None:
             return (yield from super().extract(nodes, **given))

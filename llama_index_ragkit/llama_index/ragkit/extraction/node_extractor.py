@@ -221,6 +221,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         num_workers: int | None = None,
         show_progress: bool | None = None,
         on_error: OnError | None = None,
+        falls_back: bool = False,
     ) -> Steps[list[Extraction]]:
         """Extract from nodes, `num_workers` at once; parameters default to those of the constructor.
 
@@ -235,6 +236,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
         embed_model : returns the embedding model, for an extractor that needs one and has none of its own
         on_error : "record" returns an :class:`Extraction` with the reason for a failed node; "raise" starts no further
             node after a failure, waits for running ones, and raises it
+        falls_back : whether the caller has something else read the nodes that fail, and says so in the log; they are
+            not logged here then [False]
 
         Returns
         -------
@@ -295,20 +298,24 @@ class NodeExtractor(RecordTransform, PromptHolder):
             outcomes.update(zip(batch, found, strict=True))
         watch.check({_name([nodes[i] for i in group]): outcomes[g] for g, group in enumerate(groups)})
         errors: dict[int, Exception] = {}
+        told: dict[int, Exception] = {}
         for g, group in enumerate(groups):
-            found_errors = {place: outcomes[g].error or contexts[g].lost.get(place) for place in range(len(group))}
-            errors.update({group[place]: error for place, error in found_errors.items() if error is not None})
+            found_errors = {i: outcomes[g].error or contexts[g].lost.get(place) for place, i in enumerate(group)}
+            new = {i: error for i, error in found_errors.items() if error is not None}
+            errors.update(new)
+            if not falls_back or outcomes[g].error is None:
+                told.update(new)
         owners = [model, self.llm, getattr(self, "embed_model", None)]
         if errors:
             with suppress(Exception):  # the error may be that there is no model
                 owners.append(embed_model() if embed_model is not None else None)
-            name, first = type(self).__name__, _reason(errors[min(errors)], *owners)
+        if told:
             by = "" if model is None else f" with the model {model.metadata.model_name!r}"
             logger.log(
                 logging.ERROR if all(outcome.error is not None for outcome in outcomes.values()) else logging.WARNING,
                 "%s failed at %d of %d nodes%s. An index lists them in failures() and tries them again in "
                 "retry_failed(). The first: %s",
-                name, len(errors), len(nodes), by, first,
+                type(self).__name__, len(told), len(nodes), by, _reason(told[min(told)], *owners),
             )  # fmt: skip
         extractions = {
             i: Extraction(

@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -18,9 +19,11 @@ from llama_index.ragkit.llm.completion import RetryPolicy, find_llm
 from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.self_talk import LEAST_IN_TEXT, held_prose
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens
-from llama_index.ragkit.validation import check_count
+from llama_index.ragkit.validation import check_count, check_number
 
 __all__ = ["LLMSummarizer", "Summarizer"]
 
@@ -111,6 +114,9 @@ class LLMSummarizer(Summarizer):
     retry : an empty reply counts as a failure
     same_language : whether a summary that is clearly in another language than the texts is refused; switch it off where
         the prompt asks for a translation [True]
+    min_in_text : least share of the words of a summary, but for those of the prompt, that the texts must have, in
+        [0, 1]. A summary with fewer is a failure, and sentences in which the model speaks of itself are left out. 0 for
+        no check; there is none either without `same_language` [0.2]
     """
 
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"summary": SUMMARY_PROMPT}
@@ -121,9 +127,11 @@ class LLMSummarizer(Summarizer):
         prompt: BasePromptTemplate | None = None,
         retry: RetryPolicy = _DEFAULT_RETRY,
         same_language: bool = True,
+        min_in_text: float = LEAST_IN_TEXT,
     ) -> None:
         self._llm = llm
         self._same_language = same_language
+        self._min_in_text = check_number("min_in_text", min_in_text, 0, 1) if same_language else 0.0
         self._retry = retry
         if prompt is not None:
             self.update_prompts({"summary": prompt})
@@ -187,9 +195,11 @@ class LLMSummarizer(Summarizer):
         return (yield from self._of_parts(context, summaries, max_tokens, room))
 
     def _summary(self, context: ExtractionContext, passages: Sequence[str], max_tokens: int) -> Steps[str]:
+        prompt = self.prompt("summary")
+        words, task = TextWords("\n".join(passages)), TextWords(prompt.get_template())
         summary = yield from context.complete(
-            self.prompt("summary"),
-            parse=_read,
+            prompt,
+            parse=partial(_read, words=words, task=task, least=self._min_in_text),
             like="\n".join(passages),
             reply_tokens=_reply_tokens(max_tokens),
             passages=PromptTexts(passages, evenly=True),
@@ -222,8 +232,8 @@ def _part_tokens(max_tokens: int, room: int) -> int:
     return max(1, min(max_tokens, room // 4))
 
 
-def _read(reply: str) -> str:
-    return whole_sentences(plain_answer(reply))
+def _read(reply: str, words: TextWords, task: TextWords, least: float) -> str:
+    return held_prose(whole_sentences(plain_answer(reply)), words, task, least)
 
 
 def _cut_back(text: str, max_tokens: int) -> str:

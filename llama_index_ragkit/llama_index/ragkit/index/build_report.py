@@ -42,12 +42,22 @@ class BuildReport:
         return ", ".join([*parts, f"{self._rate(total):.0f} tokens/s", self._spent(total)])
 
     def tell(self, method: str, nodes: int) -> None:
-        """Log one line about a write, and why so much failed if more than a tenth did.
+        """Log one line about a write, what rules did in place of the model, and why so much failed if over a tenth did.
+
+        What rules did is an error where a model failed at everything that it was to do for a component.
 
         Parameters
         ----------
         nodes : that were written
         """
+        rules = self._usage.rules
+        if rules:
+            lines = [f"- {r.done} of {r.among} {what}. The first: {r.first}" for what, r in rules.items()]
+            logger.log(
+                logging.ERROR if any(r.done == r.among for r in rules.values()) else logging.WARNING,
+                "%s: rules stood in for a language model that failed. index.retry_failed() asks it again.\n%s",
+                method, "\n".join(lines),
+            )  # fmt: skip
         total = self._usage.total
         asked = total.read + total.failed
         if not asked:

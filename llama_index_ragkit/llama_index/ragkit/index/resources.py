@@ -1,6 +1,5 @@
 """`Resources`: models, extractor, summarizer and cache of an index, and the number of concurrent calls."""
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +32,6 @@ from llama_index.ragkit.steps import Outcome, Steps, gather
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, check_count
 
 __all__ = ["CacheType", "Component", "Resources"]
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 CacheType = ExtractionCache | BaseKVStore | str | Path
@@ -196,6 +193,7 @@ class Resources(ShortRepr):
             num_workers=self.num_workers,
             show_progress=self.show_progress,
             on_error=self.on_error,
+            falls_back=self.fallback is not None,
         )
         found = yield from self._with_fallback(nodes, found, siblings)
         return found if self.cache_given else [replace(extraction, cache_keys=[]) for extraction in found]
@@ -213,7 +211,7 @@ class Resources(ShortRepr):
         by = type(self.fallback).__name__
         records = {each.node_id: each.record for each in read if each.record is not None}
         first = next(each.error or "" for each in found if each.record is None)
-        self.tell_fallback(by, self.extractor, (len(records), len(nodes)), "nodes", first)
+        self.note_fallback(by, self.extractor, (len(records), len(nodes)), "nodes", first)
         return [
             replace(each, record=records[each.node_id], by=by) if each.node_id in records else each for each in found
         ]
@@ -240,8 +238,8 @@ class Resources(ShortRepr):
         )
         return text, keys if self.cache_given else []
 
-    def tell_fallback(self, by: str, instead_of: object, counts: tuple[int, int], what: str, reason: str) -> None:
-        """Log that rules stand in for a model: an error if they do for everything.
+    def note_fallback(self, by: str, instead_of: object, counts: tuple[int, int], what: str, reason: str) -> None:
+        """Note that rules stand in for a model, which the log tells at the end of the write.
 
         Parameters
         ----------
@@ -251,19 +249,13 @@ class Resources(ShortRepr):
         what : these are, in the plural
         reason : why the first failed
         """
-        done, all_of_them = counts
-        note_rules(done)
         own = getattr(instead_of, "llm", None) or getattr(instead_of, "_llm", None) or self.given_llm
         try:
             model = find_llm(own).metadata.model_name
         except ConfigurationError:  # a component may have a client of its own
             model = "unknown"
-        logger.log(
-            logging.ERROR if done == all_of_them else logging.WARNING,
-            "%s has stood in at %d of %d %s for %s, which failed with the model %r. index.retry_failed() tries these "
-            "again. The first: %s",
-            by, done, all_of_them, what, type(instead_of).__name__, model, reason,
-        )  # fmt: skip
+        done = f"{what}: {by} for {type(instead_of).__name__}, which failed with the model {model!r}"
+        note_rules(done, *counts, reason)
 
     def reason(self, error: Exception) -> str:
         """Why a step failed, without secrets, as it is stored and logged."""

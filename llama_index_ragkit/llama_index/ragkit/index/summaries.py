@@ -136,7 +136,7 @@ class SummaryWriter:
                 written[name] = replace(outcome.value, error=self._resources.reason(failed.pop(name)), by=by)
         if written:
             counts = len(written), among
-            self._resources.tell_fallback(by, self._resources.summarizer, counts, "summaries", first)
+            self._resources.note_fallback(by, self._resources.summarizer, counts, "summaries", first)
         return written
 
     def failures(self, names: Iterable[str], by_rules: Mapping[str, Record] = MappingProxyType({})) -> list[Failure]:

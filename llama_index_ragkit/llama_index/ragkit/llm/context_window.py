@@ -7,6 +7,7 @@ Models count other tokens than LlamaIndex's tokenizer does: SmolLM2 7 to 45 % mo
 with, unless LlamaIndex has the model's own tokenizer. What a server says about its window is remembered for its model.
 """
 
+import logging
 import math
 import re
 import weakref
@@ -40,6 +41,8 @@ __all__ = [
     "window_of",
     "within",
 ]
+
+logger = logging.getLogger(__name__)
 
 MARGIN = 1.5  # tokens of a model for each that LlamaIndex's tokenizer counts
 TAG_TOKENS = 32  # of the tags around a text
@@ -238,9 +241,24 @@ def within(texts: Sequence[str], room: int, tags: int = TAG_TOKENS) -> list[list
 
 
 def declared_window(llm: LLM) -> int | None:
-    """The context window that a model declares; None if it declares none."""
-    window = llm.metadata.context_window
-    return window if window > 0 else None
+    """The context window that a model declares; None if it declares none.
+
+    A model whose class takes `context_window=`, and which was made without it, declares a default that says nothing
+    about it. A warning tells that, once a model.
+    """
+    metadata = llm.metadata
+    if "context_window" in type(llm).model_fields.keys() - llm.model_fields_set and metadata.context_window > 0:
+        _tell_default(type(llm).__name__, metadata.model_name, metadata.context_window)
+    return metadata.context_window if metadata.context_window > 0 else None
+
+
+@lru_cache(maxsize=64)
+def _tell_default(class_name: str, model: str, window: int) -> None:
+    logger.warning(
+        "The context window of the model %r was not given, so that the %d tokens are taken which LlamaIndex assumes. "
+        "Pass %s(context_window=...) with what the server takes: with more tokens fewer calls are needed.",
+        model, window, class_name,
+    )  # fmt: skip
 
 
 def window_of(llm: LLM) -> int | None:

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 __all__ = [
+    "RulesUsage",
     "StepUsage",
     "Usage",
     "counted",
@@ -59,6 +60,21 @@ class StepUsage:
                 self.examples.setdefault(kind, other.examples[kind])
 
 
+@dataclass
+class RulesUsage:
+    """What rules have done in place of a component that asks a model.
+
+    Attributes
+    ----------
+    done, among : how many pieces of work, and among how many
+    first : why the model failed at the first of them
+    """
+
+    done: int = 0
+    among: int = 0
+    first: str = ""
+
+
 class Usage:
     """Calls by the names of their prompts; may be counted in several threads.
 
@@ -69,7 +85,7 @@ class Usage:
     Attributes
     ----------
     steps : the calls for each prompt
-    by_rules : how much rules have done in place of the model
+    rules : what rules have done in place of the model, by what they did, in words
     repeated : how often replies repeated their ends, or a sentence, which was cut
     status : tells how it stands, for progress bars
     """
@@ -78,17 +94,31 @@ class Usage:
         self._outer = outer
         self._lock = threading.Lock()
         self.steps: dict[str, StepUsage] = {}
-        self.by_rules = 0
+        self.rules: dict[str, RulesUsage] = {}
         self.repeated = 0
         self.status: Callable[[], str] | None = None if outer is None else outer.status
 
-    def note_more(self, by_rules: int = 0, repeated: int = 0) -> None:
-        """Count what rules have done in place of the model, and what was cut of replies."""
+    @property
+    def by_rules(self) -> int:
+        """How much rules have done in place of the model."""
         with self._lock:
-            self.by_rules += by_rules
-            self.repeated += repeated
+            return sum(rules.done for rules in self.rules.values())
+
+    def note_rules(self, what: str, done: int, among: int, first: str) -> None:
+        """Count what rules have done in place of the model."""
+        with self._lock:
+            rules = self.rules.setdefault(what, RulesUsage(first=first))
+            rules.done += done
+            rules.among += among
         if self._outer is not None:
-            self._outer.note_more(by_rules, repeated)
+            self._outer.note_rules(what, done, among, first)
+
+    def note_repeated(self, count: int) -> None:
+        """Count what was cut of replies."""
+        with self._lock:
+            self.repeated += count
+        if self._outer is not None:
+            self._outer.note_repeated(count)
 
     def note(self, step: str, more: StepUsage) -> None:
         """Count a part of what a call came to."""
@@ -130,18 +160,25 @@ def note_reply(step: str, prompt_tokens: int, completion_tokens: int, seconds: f
         usage.note(step, more)
 
 
-def note_rules(count: int) -> None:
-    """Count what rules have done in place of a model."""
+def note_rules(what: str, done: int, among: int, first: str) -> None:
+    """Count what rules have done in place of a model.
+
+    Parameters
+    ----------
+    what : who did what for whom, in words
+    done, among : how many pieces of work, and among how many
+    first : why the model failed at the first of them, without secrets
+    """
     usage = _counting.get()
     if usage is not None:
-        usage.note_more(by_rules=count)
+        usage.note_rules(what, done, among, first)
 
 
 def note_repeated(count: int) -> None:
     """Count what was cut of a reply that repeats itself."""
     usage = _counting.get()
     if usage is not None and count:
-        usage.note_more(repeated=count)
+        usage.note_repeated(count)
 
 
 def status() -> str:

@@ -118,6 +118,10 @@ class TextWords:
         words = _words(name)
         return bool(words) and all(self._held(word) == 1 for word in words)
 
+    def has_phrase(self, phrase: str) -> bool:
+        """Whether the text has a phrase word for word."""
+        return f" {normalise(phrase)} " in f" {self._text} "
+
     def _held(self, word: str) -> float:
         """1 for a word of the text, else 0; in scripts without spaces the share of its pairs of characters."""
         if _UNSPACED.search(word):

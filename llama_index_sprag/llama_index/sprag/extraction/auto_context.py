@@ -19,6 +19,7 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.salient_terms import CorpusTerms
+from llama_index.ragkit.text.self_talk import held_prose
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.sprag.config import ContextConfig, Sections
@@ -152,6 +153,7 @@ class AutoContext(ContextExtractor):
     def _divide(self, parts: Sequence[str], context: ExtractionContext) -> Steps[list[tuple[int, str, str]]]:
         """Sections as (first part, title, summary), window by window."""
         lengths = yield from offload(lambda: [count_tokens(part) for part in parts])
+        task = TextWords(self.prompt("sections").get_template())
         found: list[tuple[int, str, str]] = []
         start = 0
         while start < len(parts):
@@ -175,8 +177,8 @@ class AutoContext(ContextExtractor):
             found += [
                 (
                     first,
-                    _held(s.title.strip(), words, self.min_in_text),
-                    _held(s.summary.strip(), words, self.min_in_text),
+                    _held(s.title.strip(), words, task, self.min_in_text),
+                    _held(s.summary.strip(), words, task, self.min_in_text),
                 )
                 for first, s in sections
                 if first < again
@@ -310,16 +312,19 @@ def _read_document(reply: str, words: TextWords, task: TextWords, least: float) 
     """Title and summary, each "" if the document holds too little of it, or if it has words of the task alone."""
     read = read_reply(reply, DocumentReply)
     found = {"title": read.title, "summary": read.summary}
-    kept = {name: _held(text, words, least) if not least or task.lacking(text) else "" for name, text in found.items()}
+    kept = {name: _held(text, words, task, least) for name, text in found.items()}
     if not any(kept.values()):
         raise ParseError(f"Neither title nor summary is of the document: {read.title[:80]!r}.")
     dropped = {name: 1 for name, text in found.items() if text and not kept[name]}
     return {**kept, **({"dropped": dropped} if dropped else {})}
 
 
-def _held(text: str, words: TextWords, least: float) -> str:
+def _held(text: str, words: TextWords, task: TextWords, least: float) -> str:
     """A text, or "" if another text has too few of its words."""
-    return text if not least or words.share(text) >= least else ""
+    try:
+        return held_prose(text, words, task, least)
+    except ParseError:
+        return ""
 
 
 def _read_sections(reply: str, first: int, end: int) -> SectionsReply:

@@ -153,6 +153,7 @@ class ContextExtractor(NodeExtractor):
         num_workers: int | None = None,
         show_progress: bool | None = None,
         on_error: OnError | None = None,
+        falls_back: bool = False,
     ) -> Steps[list[Extraction]]:
         """What a search needs of each chunk: its document, length and terms. No model is called."""
         nodes = list(nodes)

@@ -10,12 +10,12 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 
 from llama_index.ragkit import Estimate, ExtractionContext, Steps
-from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.announcements import plain_answer
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.self_talk import held_prose
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import choice, count
 from llama_index.sprag.config import Sections
@@ -54,9 +54,11 @@ class FirstGenerationContext(AutoContext):
         """A sentence or two about a document."""
         text, name = plain_text(node), str(node.metadata.get(_NAME, ""))
         cut = f"Only its first {self.document_tokens} tokens are given; do not mention that."
+        prompt = self.prompt("context")
+        task = TextWords(prompt.get_template())
         summary = yield from context.complete(
-            self.prompt("context"),
-            parse=partial(_held_answer, words=TextWords(f"{name}\n{text}"), least=self.min_in_text),
+            prompt,
+            parse=partial(_held_answer, words=TextWords(f"{name}\n{text}"), task=task, least=self.min_in_text),
             like=text,
             reply_tokens=_REPLY_TOKENS,
             file=fence([name], "file"),
@@ -94,9 +96,6 @@ def _name(document: DocumentChunks) -> str:
     return file_name_of(first.metadata) or first.ref_doc_id or document.key
 
 
-def _held_answer(reply: str, words: TextWords, least: float) -> str:
+def _held_answer(reply: str, words: TextWords, task: TextWords, least: float) -> str:
     """The answer on one line, if the document holds its words."""
-    answer = " ".join(plain_answer(reply).split())
-    if least and words.share(answer) < least:
-        raise ParseError(f"The reply is not about the document: {answer[:80]!r}.")
-    return answer
+    return held_prose(" ".join(plain_answer(reply).split()), words, task, least)
