@@ -1,7 +1,8 @@
 """Graders of answers: the metrics of texts that the papers use, a judge of correctness, and a judge of pairs."""
 
+import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from llama_index.core.evaluation import CorrectnessEvaluator
@@ -10,7 +11,7 @@ from benchmarks.papers.experiment import Answered, Grader
 from llama_index.pgrag.evaluation import bert_scores, bleu, quest_eval, rouge_l
 from llama_index.ragkit.evaluation import CRITERIA, Evaluation, PairwiseJudge, judge_answers
 
-__all__ = ["bert_score", "best_of", "correct", "precisions", "preferred", "quest_f1", "text_metrics"]
+__all__ = ["bert_score", "best_of", "correct", "meteor", "precisions", "preferred", "quest_f1", "text_metrics"]
 
 
 def best_of(metric: Callable[[str, str], float]) -> Grader:
@@ -37,6 +38,29 @@ def precisions(order: int) -> Callable[[str, str], float]:
 def text_metrics() -> dict[str, Grader]:
     """BLEU and ROUGE-L, of characters in Chinese."""
     return {"BLEU": best_of(bleu), "ROUGE-L": best_of(rouge_l)}
+
+
+@cache
+def _wordnet() -> Any:
+    """WordNet where NLTK has it on this machine, else None: nothing is fetched."""
+    try:
+        from nltk.corpus import wordnet
+
+        wordnet.ensure_loaded()
+    except (ImportError, LookupError):
+        return None
+    return wordnet
+
+
+def meteor(reference: str, text: str) -> float:
+    """METEOR by NLTK, of words in lower case: equal, of one stem, or synonyms in WordNet; NaN without WordNet."""
+    wordnet = _wordnet()
+    if wordnet is None:
+        return float("nan")
+    from nltk.translate.meteor_score import single_meteor_score
+
+    words = [re.findall(r"\w+", each) for each in (reference, text)]
+    return float(single_meteor_score(*words, wordnet=wordnet))
 
 
 @lru_cache(maxsize=1)
