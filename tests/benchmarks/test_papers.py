@@ -141,7 +141,7 @@ def test_the_ablations_differ_from_the_published_search(run, tmp_path: Path):
 
 def test_what_is_not_there_is_named(run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     for given, message in (
-        (("hipporag", "--table", "9"), "has no table 9 here; there are table 2, table 3, table 4, table 5, table 6"),
+        (("hipporag", "--table", "11"), "has no table 11 here; there are table 2, table 3, table 4, table 5, table 6"),
         (("hipporag", "--table", "2", "--sets", "fairytale"), "has no data fairytale"),
     ):
         with pytest.raises(SystemExit):
