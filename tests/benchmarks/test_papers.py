@@ -2,12 +2,13 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks.papers import __main__ as papers
-from tests.benchmarks.made import KEEPERS, PORTS, articles, stories, two_hops
+from tests.benchmarks.made import KEEPERS, PORTS, articles, hipporag_files, stories, two_hops
 from tests.llm_server import Asked, LLMServer
 
 from llama_index.ragkit.testing import HashEmbedding
@@ -179,3 +180,33 @@ def test_each_question_is_asked_of_its_own_document_with_a_reader_of_options(
     for name in ("dense", "GEM-RAG, paper()", "GEM-RAG, default"):
         assert rows(text, name)[0][1:] == ["100.0 [100.0, 100.0]"] * 2
     assert int(rows(text, "GEM-RAG, paper()")[-1][4]) > 0  # calls of the build
+
+
+def reads(asked: Asked) -> str:
+    """The steps of HippoRAG: entities of a question, entities of a passage, and its triple."""
+    question = re.findall(r"keeper of (Lamp \d) born", asked.prompt)
+    found = re.findall(r"^(.+) (was kept by|was born in) (.+)\.$", asked.prompt, flags=re.MULTILINE)
+    if question and not found:
+        return json.dumps({"entities": question, "named_entities": question})
+    head, relation, tail = found[-1]
+    return json.dumps({"named_entities": [head, tail], "entities": [head, tail], "triples": [[head, relation, tail]]})
+
+
+def test_the_five_lines_of_the_page_print_table_2_from_the_published_files(tmp_path: Path, monkeypatch, capsys):
+    page = Path(__file__).parents[2] / "docs" / "reproducing.md"
+    lines = page.read_text(encoding="utf-8").partition("```\n")[2].partition("\n```")[0].splitlines()
+    assert len(lines) == 5
+    hipporag_files(tmp_path / "HippoRAG" / "data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(papers, "embedding", lambda name, folder: HashEmbedding(dim=64))
+    commands = [shlex.split(line)[3:] for line in lines if line.startswith("python -m benchmarks.papers ")]
+    with LLMServer(reads) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        papers.main(commands[0])
+        assert not server.asked
+        papers.main([*commands[1], "--out", str(tmp_path / "out")])
+    text = capsys.readouterr().out
+    assert "Questions: MuSiQue: 8, 2Wiki: 8, HotpotQA: 8." in text
+    for name in ("HippoRAG, paper()", "HippoRAG, default"):
+        assert rows(text, name)[0][2::2] == ["100.0 [100.0, 100.0]"] * 3
