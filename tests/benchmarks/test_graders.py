@@ -2,9 +2,13 @@
 
 import math
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from benchmarks.papers import graders
+from benchmarks.papers.experiment import Answered
+
+from llama_index.ragkit.evaluation import LabelledQuery
 
 pytest.importorskip("nltk")
 
@@ -52,3 +56,30 @@ def test_meteor_counts_synonyms():
 def test_without_wordnet_there_is_no_meteor(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(graders, "_wordnet", lambda: None)
     assert math.isnan(graders.meteor("The ships left.", "The ships left."))
+
+
+class Words:
+    """The interface of BERTScore's scorer, which it reads texts and then references with; it refuses empty texts."""
+
+    def score(self, texts: list[str], references: list[str]) -> tuple[Any, Any, list[float]]:
+        assert all(texts)
+        return (
+            None,
+            None,
+            [len({*text.split()} & {*other.split()}) / 4 for text, other in zip(texts, references, strict=True)],
+        )
+
+
+def graded(monkeypatch: pytest.MonkeyPatch, model: str) -> list[float]:
+    monkeypatch.setattr(graders, "_bert_scorer", lambda given: Words() if given == model else None)
+    queries = [LabelledQuery(f"q{i}", "Who?", answers=("Ada Hale",)) for i in range(3)]
+    lab: Any = SimpleNamespace(options=SimpleNamespace(bert_score=model))
+    return list(graders.bert_score(Answered(lab, queries, {"q0": "Ada Hale", "q1": "", "q2": "Ada"}, None)))
+
+
+def test_bert_score_is_that_of_each_answer_and_its_reference_and_0_for_no_answer(monkeypatch: pytest.MonkeyPatch):
+    assert graded(monkeypatch, "zh") == [0.5, 0.0, 0.25]
+
+
+def test_bert_score_is_left_out_where_no_model_was_named(monkeypatch: pytest.MonkeyPatch):
+    assert all(map(math.isnan, graded(monkeypatch, "")))
