@@ -210,3 +210,12 @@ def test_the_five_lines_of_the_page_print_table_2_from_the_published_files(tmp_p
     assert "Questions: MuSiQue: 8, 2Wiki: 8, HotpotQA: 8." in text
     for name in ("HippoRAG, paper()", "HippoRAG, default"):
         assert rows(text, name)[0][2::2] == ["100.0 [100.0, 100.0]"] * 3
+
+
+def test_what_was_measured_with_other_sources_is_measured_anew(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    two_hops(tmp_path / "data" / "musique")
+    given = ("hipporag", "--table", "2", "--sets", "musique")
+    run(*given)
+    assert "dense: about" not in run(*given, "--estimate")
+    monkeypatch.setattr("benchmarks.papers.running.sources", lambda *methods: "others")
+    assert "dense: about" in run(*given, "--estimate")
