@@ -151,6 +151,13 @@ def test_what_is_not_there_is_named(run, tmp_path: Path, capsys: pytest.CaptureF
         assert message in capsys.readouterr().err
 
 
+def test_the_small_model_says_what_it_needs(run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(papers, "missing", lambda: "gguf, accelerate")
+    with pytest.raises(SystemExit):
+        run("hipporag", "--table", "4", "--llm", "smollm2")
+    assert "smollm2 needs gguf, accelerate" in capsys.readouterr().err
+
+
 def test_printed_figures_fill_the_columns() -> None:
     experiments: dict[str, Any] = {f"{p}, {n}": e for p, known in papers.PAPERS.items() for n, e in known.items()}
     for name, experiment in experiments.items():
