@@ -12,12 +12,9 @@ sources of ragkit or of the method is measured anew. The table is written into `
 """
 
 import argparse
-import hashlib
-import importlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ from llama_index.retrievers.bm25 import BM25Retriever
 
 from benchmarks.data import Corpus, load
 from benchmarks.embedding import MODELS, cache_folder
+from benchmarks.sources import sources
 from benchmarks.systems import METHODS, HybridZ, adapter
 from llama_index.ragkit import HybridRetriever
 from llama_index.ragkit.evaluation import (
@@ -89,15 +87,9 @@ class AskedOnce(BaseRetriever):
         return self._found[question]
 
 
-@lru_cache
-def sources(system: str) -> str:
-    """Twelve hexadecimal digits of the sources that a system is made of."""
-    digest = hashlib.sha256()
-    for name in ["ragkit", *(() if system in PLAIN else (system,))]:
-        folder = Path(str(importlib.import_module(f"llama_index.{name}").__file__)).parent
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
+def _sources(system: str) -> str:
+    """Those that a system is made of."""
+    return sources() if system in PLAIN else sources(system)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -122,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ids = [query.id for query in asked[name].queries]
             if (name, system) in kept and kept[name, system]["ids"] == ids:
                 continue
-            row = {"data": name, "system": system, "sources": sources(system), "ids": ids}
+            row = {"data": name, "system": system, "sources": _sources(system), "ids": ids}
             row["scores"] = _measured(system, asked[name])
             options.kept.parent.mkdir(parents=True, exist_ok=True)
             with options.kept.open("a", encoding="utf-8") as file:
@@ -213,7 +205,7 @@ def _evaluation(row: Mapping[str, Any]) -> Evaluation:
 
 def _latest(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """What was measured with the present sources, by corpus and system."""
-    rows = (row for row in _kept(path) if row.get("sources") == sources(row["system"]))
+    rows = (row for row in _kept(path) if row.get("sources") == _sources(row["system"]))
     return {(row["data"], row["system"]): row for row in rows}
 
 

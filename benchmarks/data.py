@@ -18,6 +18,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import BaseNode, TextNode
 
 from benchmarks.crud import CRUD_FILE, crud
+from benchmarks.hipporag_data import hipporag_data
 from llama_index.ragkit.evaluation import LabelledQuery
 
 __all__ = ["Corpus", "Task", "load"]
@@ -95,7 +96,8 @@ def load(
     of that form, it picks among the recorded questions.
 
     A folder with `documents.jsonl[.gz]` holds whole documents of many pages, of which a passage is one. One with
-    `split_merged.json` is CRUD-RAG as it is published: each article is a document of one page.
+    `split_merged.json` is CRUD-RAG as it is published: each article is a document of one page. A folder that is not
+    there may be two files in the form of HippoRAG's (:mod:`benchmarks.hipporag_data`).
 
     Parameters
     ----------
@@ -107,6 +109,8 @@ def load(
     chunk_tokens : of chunks of whole documents, without overlap; None for the stock splitter as it comes
     needs_questions : False where the corpus alone is wanted, whether it has questions or not
     """
+    if not folder.exists() and (published := hipporag_data(folder)):
+        return [_task(_corpus(published[0]), published[1])]
     if (folder / CRUD_FILE).exists():
         return list(_filings(*crud(folder / CRUD_FILE), within, chunk_tokens))
     if whole := _found(folder, "documents", needed=False):

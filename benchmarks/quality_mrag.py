@@ -50,16 +50,18 @@ class CachedHeads(CachedEmbedding, HeadEmbedding):
         return self._embed("text", queries)
 
 
-def minilm_heads(pooling: str = "auto", cache: Path | None = None) -> CachedHeads:
-    """The heads of MiniLM's last layer, by the defaults of `MultiHeadEmbedding`, behind the disk cache."""
+def minilm_heads(pooling: str = "auto", cache: Path | None = None, layer: int = -1) -> CachedHeads:
+    """The heads of a layer of MiniLM, by default the last as in `MultiHeadEmbedding`, behind the disk cache."""
 
     def load() -> BaseEmbedding:
-        return MultiHeadEmbedding(minilm_folder(), pooling=pooling, max_length=MINILM_TOKENS, device="cpu")
+        return MultiHeadEmbedding(
+            minilm_folder(), pooling=pooling, layers=[layer], max_length=MINILM_TOKENS, device="cpu"
+        )
 
     folder = cache_folder() if cache is None else cache
     return CachedHeads(
         load=load,
-        model_name=f"all-MiniLM-L6-v2 with heads {pooling}",
+        model_name=f"all-MiniLM-L6-v2 with heads {pooling}" + (f" of layer {layer}" if layer != -1 else ""),
         path=str(folder / "embeddings.sqlite"),
         max_length=MINILM_TOKENS,
     )

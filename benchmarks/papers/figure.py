@@ -7,16 +7,15 @@ from typing import Any
 
 from benchmarks.papers.experiment import Experiment
 from benchmarks.papers.measured import Measured
-from llama_index.ragkit.evaluation import Interval
 
 __all__ = ["draw"]
 
 Found = Mapping[tuple[str, str], Measured]
-Line = Sequence[tuple[float, Interval]]  # places on the horizontal axis with their scores
+Line = Sequence[tuple[float, Measured]]  # places on the horizontal axis, and what was measured there
 
 
 def draw(experiment: Experiment, columns: Sequence[str], found: Found, path: Path) -> str:
-    """Draw a figure, with 95 % intervals where it has lines; returns the file, or what to install.
+    """Draw a figure, with 95 % intervals where it has lines, or boxes; returns the file, or what to install.
 
     Parameters
     ----------
@@ -27,7 +26,10 @@ def draw(experiment: Experiment, columns: Sequence[str], found: Found, path: Pat
         from matplotlib.figure import Figure
     except ImportError:
         return "nothing: pip install matplotlib"
-    panels = _PANELS[experiment.axis](experiment, columns, found)
+    panels = {
+        **_PANELS[experiment.axis](experiment, columns, found),
+        **_over_scores(experiment, experiment.histograms, found),
+    }
     figure = Figure(figsize=(5 * len(panels), 4), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (title, fill) in zip(axes, panels.items(), strict=True):
@@ -42,18 +44,41 @@ def draw(experiment: Experiment, columns: Sequence[str], found: Found, path: Pat
 Panels = Mapping[str, Callable[[Any], None]]
 
 
-def _lines(lines: Mapping[str, Line]) -> Callable[[Any], None]:
-    def fill(axis: Any) -> None:
+def _lines(experiment: Experiment, column: str, lines: Mapping[str, Line]) -> Callable[[Any], None]:
+    """Lines of a column, or boxes side by side; `column` ends in "@" where the place is the rest of its head."""
+
+    def of(place: float) -> str:
+        return f"{column}{place:g}" if column.endswith("@") else column
+
+    def means(axis: Any) -> None:
         for name, line in lines.items():
-            places, scores = [place for place, _ in line], [interval for _, interval in line]
+            scores = [cell.evaluation(name).interval(of(place)) for place, cell in line]
             below = [100 * (each.mean - each.low) for each in scores]
             above = [100 * (each.high - each.mean) for each in scores]
+            at = [place for place, _ in line]
             axis.errorbar(
-                places, [100 * each.mean for each in scores], yerr=(below, above), marker="o", capsize=2, label=name
+                at, [100 * each.mean for each in scores], yerr=(below, above), marker="o", capsize=2, label=name
             )
         axis.set_ylabel("percent")
 
-    return fill
+    def boxes(axis: Any) -> None:
+        places = sorted({place for line in lines.values() for place, _ in line})
+        width = 0.8 / len(lines)
+        for i, (name, line) in enumerate(lines.items()):
+            axis.boxplot(
+                [[100 * score for score in cell.scores[of(place)]] for place, cell in line],
+                positions=[places.index(place) + (i + 0.5) * width - 0.4 for place, _ in line],
+                widths=0.9 * width,
+                patch_artist=True,
+                showmeans=True,
+                manage_ticks=False,
+                boxprops={"facecolor": f"C{i}"},
+            )
+            axis.plot([], [], "s", color=f"C{i}", label=name)
+        axis.set_xticks(range(len(places)), [f"{place:g}" for place in places])
+        axis.set_ylabel("percent")
+
+    return boxes if experiment.boxes else means
 
 
 def _names(found: Found) -> list[str]:
@@ -65,10 +90,9 @@ def _over_columns(experiment: Experiment, columns: Sequence[str], found: Found) 
     panels = {}
     for part in experiment.parts:
         for measure in dict.fromkeys(column.partition("@")[0] for column in columns):
-            ks = {column: float(column.partition("@")[2]) for column in columns if column.startswith(f"{measure}@")}
-            cells = {name: found[part.heading, name].evaluation(name) for name in _names(found)}
-            lines = {n: [(k, cell.interval(column)) for column, k in ks.items()] for n, cell in cells.items()}
-            panels[f"{part.heading} {measure}, documents fetched"] = _lines(lines)
+            ks = [float(column.partition("@")[2]) for column in columns if column.startswith(f"{measure}@")]
+            lines = {name: [(k, found[part.heading, name]) for k in ks] for name in _names(found)}
+            panels[f"{part.heading} {measure}, documents fetched"] = _lines(experiment, f"{measure}@", lines)
     return panels
 
 
@@ -83,29 +107,19 @@ def _over_parts(experiment: Experiment, columns: Sequence[str], found: Found) ->
     panels = {}
     for kind, places in kinds.items():
         for column in columns:
-            panels[f"{column}{kind}"] = _lines(
-                {
-                    name: [(x, found[heading, name].evaluation(name).interval(column)) for x, heading in places]
-                    for name in _names(found)
-                }
-            )
+            lines = {name: [(x, found[heading, name]) for x, heading in places] for name in _names(found)}
+            panels[f"{column}{kind}"] = _lines(experiment, column, lines)
     return panels
 
 
 def _over_systems(experiment: Experiment, columns: Sequence[str], found: Found) -> Panels:
-    """A panel a line of systems, over what they are at; a line of the graph for each part."""
+    """A panel a line of systems and measure, over what they are at; a line of the graph for each part."""
     panels: dict[str, Callable[[Any], None]] = {}
     for series in dict.fromkeys(system.at[0] for system in experiment.systems if system.at):
         at = {s.name: s.at[1] for s in experiment.systems if s.at and s.at[0] == series and s.name in _names(found)}
-        panels[series] = _lines(
-            {
-                f"{part.heading} {column}": [
-                    (x, found[part.heading, name].evaluation(name).interval(column)) for name, x in at.items()
-                ]
-                for part in experiment.parts
-                for column in columns
-            }
-        )
+        for column in columns:
+            lines = {p.heading: [(x, found[p.heading, name]) for name, x in at.items()] for p in experiment.parts}
+            panels[f"{series} {column}"] = _lines(experiment, column, lines)
     return panels
 
 

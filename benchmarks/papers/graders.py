@@ -1,16 +1,20 @@
 """Graders of answers: the metrics of texts that the papers use, a judge of correctness, and a judge of pairs."""
 
+import json
+import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from llama_index.core.evaluation import CorrectnessEvaluator
 
+from benchmarks.embedding import minilm_folder
 from benchmarks.papers.experiment import Answered, Grader
 from llama_index.pgrag.evaluation import bert_scores, bleu, quest_eval, rouge_l
 from llama_index.ragkit.evaluation import CRITERIA, Evaluation, PairwiseJudge, judge_answers
 
-__all__ = ["bert_score", "best_of", "correct", "precisions", "preferred", "quest_f1", "text_metrics"]
+__all__ = ["bert_score", "best_of", "correct", "meteor", "precisions", "preferred", "quest_f1", "text_metrics"]
 
 
 def best_of(metric: Callable[[str, str], float]) -> Grader:
@@ -39,22 +43,52 @@ def text_metrics() -> dict[str, Grader]:
     return {"BLEU": best_of(bleu), "ROUGE-L": best_of(rouge_l)}
 
 
+@cache
+def _wordnet() -> Any:
+    """WordNet where NLTK has it on this machine, else None: nothing is fetched."""
+    try:
+        from nltk.corpus import wordnet
+
+        wordnet.ensure_loaded()
+    except (ImportError, LookupError):
+        return None
+    return wordnet
+
+
+def meteor(reference: str, text: str) -> float:
+    """METEOR by NLTK, of words in lower case: equal, of one stem, or synonyms in WordNet; NaN without WordNet."""
+    wordnet = _wordnet()
+    if wordnet is None:
+        return float("nan")
+    from nltk.translate.meteor_score import single_meteor_score
+
+    words = [re.findall(r"\w+", each) for each in (reference, text)]
+    return float(single_meteor_score(*words, wordnet=wordnet))
+
+
 @lru_cache(maxsize=1)
-def _bert_scorer(language: str) -> Any:
+def _bert_scorer(model: str) -> Any:
+    """The scorer of a language, of "minilm", or of the model in a folder; of the latter two, their last layer."""
     try:
         from bert_score import BERTScorer
     except ImportError:
         raise SystemExit("BERTScore needs a package: pip install bert-score") from None
-    return BERTScorer(lang=language)
+    folder = minilm_folder() if model == "minilm" else Path(model)
+    if not folder.is_dir():
+        return BERTScorer(lang=model)
+    layers = json.loads((folder / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"]
+    return BERTScorer(model_type=str(folder), num_layers=layers)
 
 
 def bert_score(given: Answered) -> Sequence[float]:
-    """F1 of BERTScore with its model for the language of `--bert-score`; NaN where it was not asked for."""
-    language = given.lab.options.bert_score
-    if not language:
+    """F1 of BERTScore with the model of `--bert-score`, 0 for no answer; NaN where it was not asked for."""
+    model = given.lab.options.bert_score
+    if not model:
         return [float("nan")] * len(given.queries)
-    answers = [given.answers[query.id] for query in given.queries]
-    return bert_scores(_bert_scorer(language), answers, [query.answers[0] for query in given.queries])
+    said = {query.id: query.answers[0] for query in given.queries if given.answers[query.id].strip()}
+    scores = bert_scores(list(said.values()), [given.answers[name] for name in said], _bert_scorer(model))
+    found = dict(zip(said, scores, strict=True))
+    return [found.get(query.id, 0.0) for query in given.queries]
 
 
 def quest_f1(given: Answered) -> list[float]:

@@ -19,13 +19,14 @@ from benchmarks.data import Task, load
 from benchmarks.papers.experiment import Answered, Experiment, First, Found, Lab, Part, System
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.measured import Measured, joined
+from benchmarks.sources import sources
+from benchmarks.systems import METHODS
 from llama_index.ragkit.evaluation import LabelledQuery, Reader, as_labels, evaluate_answers
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["Runner"]
 
-_VERSION = 2  # of what is kept
 _PROMPT, _REPLY = 400, 60  # tokens of a prompt beside its passages, and of a reply: for estimates
 
 
@@ -33,7 +34,10 @@ _Asked = tuple[Lab, list[LabelledQuery]]
 
 
 class Runner:
-    """Measures an experiment; what was measured before, with the same models and questions, is read from a file."""
+    """Measures an experiment.
+
+    What was measured before with the same sources of our packages, models and questions is read from a file.
+    """
 
     def __init__(
         self, experiment: Experiment, embed_model: BaseEmbedding, llm: KeptLLM | None, options: argparse.Namespace
@@ -201,7 +205,14 @@ class Runner:
 
     def _fingerprint(self, part: Part) -> str:
         llm = "" if self._llm is None else self._llm.model.metadata.model_name
-        parts = [_VERSION, asdict(part), self._embed_model.model_name, llm, self.columns, self._experiment.depth]
+        parts = [
+            sources(*METHODS),
+            asdict(part),
+            self._embed_model.model_name,
+            llm,
+            self.columns,
+            self._experiment.depth,
+        ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _kept(self, part: Part, ids: Sequence[str]) -> Iterator[tuple[str, Measured]]:

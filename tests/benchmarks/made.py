@@ -95,3 +95,35 @@ def crud(folder: Path, count: int = 4) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "split_merged.json").write_text(json.dumps(data))
     return folder
+
+
+def hipporag_files(folder: Path) -> Path:
+    """The lamps of :func:`two_hops` in the form of HippoRAG's repository: three pairs of files."""
+    rows = [(f"Lamp {i}", f"Lamp {i} was kept by {keeper}.", keeper) for i, keeper in enumerate(KEEPERS)]
+    rows += [(keeper, f"{keeper} was born in {port}.", port) for keeper, port in zip(KEEPERS, PORTS, strict=True)]
+    passages = [{"title": title, "text": text, "idx": number} for number, (title, text, _) in enumerate(rows)]
+    questions = [
+        {"question": f"Where was the keeper of Lamp {i} born?", "answer": PORTS[i]}
+        | {"supporting": [passages[i], passages[i + len(KEEPERS)]]}
+        for i in range(len(KEEPERS))
+    ]
+    musique = [
+        {"id": f"q{i}", "question": row["question"], "answer": row["answer"]}
+        | {"paragraphs": [{**each, "is_supporting": each in row["supporting"]} for each in passages]}
+        for i, row in enumerate(questions)
+    ]
+    by_title = [
+        {"_id": f"q{i}", "question": row["question"], "answer": row["answer"]}
+        | {"supporting_facts": [[each["title"], 0] for each in (*row["supporting"], row["supporting"][0])]}
+        for i, row in enumerate(questions)
+    ]
+    sentences = {each["title"]: [each["text"]] for each in passages}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, asked, corpus in (
+        ("musique", musique, passages),
+        ("2wikimultihopqa", by_title, passages),
+        ("hotpotqa", by_title, sentences),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps(asked))
+        (folder / f"{name}_corpus.json").write_text(json.dumps(corpus))
+    return folder

