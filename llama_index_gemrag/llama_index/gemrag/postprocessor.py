@@ -30,6 +30,7 @@ from llama_index.ragkit import (
     match_nodes,
     offload,
 )
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN
 from llama_index.ragkit.validation import count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.ragkit.vectors.question_scores import result_scores, squashed
@@ -158,7 +159,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
 
     def _scores(self, query: Query[GEMRAGState]) -> Steps[NDArray[np.float64]]:
         """The scores of all nodes for the query, those of chunks and then those of themes."""
-        words, full_score = np.zeros(len(query.state.chunks)), 0.0
+        words, full_score = np.zeros(len(query.state.chunks)), NOT_KNOWN
         if self.lexical_weight:
             words, full_score = (yield from query.lexical_scores()), (yield from query.full_score())
         state, vector = query.state.counting(query.allowed), (yield from query.vector())

@@ -29,6 +29,7 @@ from llama_index.ragkit import (
     immediate,
     offload,
 )
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 from llama_index.ragkit.vectors.snapshot import Mask
 
@@ -159,7 +160,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         """
         vector = yield from query.vector()
         words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(query.state.chunks))
-        full_score = (yield from query.full_score()) if self.lexical_weight else 0.0
+        full_score = (yield from query.full_score()) if self.lexical_weight else NOT_KNOWN
         # With the paper's score, the text decides which question of a chunk is the nearest.
         unread: Iterable[str] = query.state.chunk_layer.unread if self.rule.blend is not None else ()
         while True:

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.text.lexical_index import FullScore
 from llama_index.ragkit.vectors.nearness import hybrid_nearness
 from llama_index.sprag.config import SearchConfig
 from llama_index.sprag.state import SpRAGState
@@ -19,8 +20,8 @@ class QuestionWords(Protocol):
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """The BM25 score of every chunk, of those that count."""
 
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
-        """The score of a chunk of mean length that has each word of the question once."""
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
+        """The score of a chunk of mean length that has each word of the question once, and that length."""
 
 
 def nearness_of(
