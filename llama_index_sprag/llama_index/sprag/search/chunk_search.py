@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.text.lexical_index import FullScore
-from llama_index.ragkit.vectors.nearness import hybrid_nearness
+from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.sprag.config import SearchConfig
 from llama_index.sprag.state import SpRAGState
 
@@ -31,8 +31,8 @@ def nearness_of(
     vector: NDArray[np.float32],
     options: SearchConfig,
     allowed: NDArray[np.bool_] | None,
-) -> NDArray[np.float64]:
-    """The nearness of every chunk to a question, shape (n,); -inf for chunks that may not be shown.
+) -> Nearness:
+    """The nearness of every chunk to a question.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def nearness_of(
     """
     cosines = state.cosines(vector, options.context_weight)
     if not options.lexical_weight:
-        return hybrid_nearness(cosines, np.zeros(len(cosines)), 0.0, allowed)
+        return Nearness.of(cosines, np.zeros(len(cosines)), 0.0, allowed)
     lexical, full_score = words.lexical_scores(question, allowed), words.full_score(question, allowed)
-    return hybrid_nearness(cosines, lexical, options.lexical_weight, allowed, full_score)
+    return Nearness.of(cosines, lexical, options.lexical_weight, allowed, full_score)
 
 
 def best_chunks(state: SpRAGState, nearness: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
