@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
 from llama_index.ragkit.vectors.cosine_trust import cosine_trust, lexical_share, word_evidence
 from llama_index.ragkit.vectors.nearness import Nearness, hybrid_nearness
 
@@ -82,11 +83,11 @@ def test_the_share_is_at_least_the_weight_and_its_ends_stay(lexical, weight):
 def test_words_of_which_the_best_chunk_has_few_show_nothing(held, trust):
     lexical = np.append(np.arange(1.0, 40.0), 80.0)
     assert cosine_trust(-lexical, lexical, 80 / held) == pytest.approx(trust)
-    share = lexical_share(-lexical, lexical, 0.5, 80 / held)
-    evidence = word_evidence(-lexical, lexical, 80 / held)
+    share = lexical_share(-lexical, lexical, 0.5, FullScore(80 / held))
+    evidence = word_evidence(-lexical, lexical, FullScore(80 / held))
     counted = evidence if evidence > 0 else evidence * (trust - 0.4) / 0.6  # cosines are not trusted with 0.4
     assert share / (1 - share) == pytest.approx(np.exp(counted) / trust)
-    assert Nearness.of(-lexical, lexical, 0.5, full_score=80 / held).lexical_weight == share
+    assert Nearness.of(-lexical, lexical, 0.5, full_score=FullScore(80 / held)).lexical_weight == share
 
 
 @pytest.mark.parametrize(("tenth", "trust"), [(10.0, 0.4), (30.0, 0.4), (39.0, 0.7), (48.0, 1.0), (59.0, 1.0)])
@@ -96,8 +97,8 @@ def test_words_that_many_chunks_have_as_much_of_show_nothing(tenth, trust):
 
 
 @settings(deadline=None)
-@given(st.data(), ROWS, st.floats(0.5, 99))
-def test_evidence_is_that_of_the_hundred_best_by_words(data, n, full_score):
+@given(st.data(), ROWS, st.floats(0.5, 99), st.floats(0, 999))
+def test_evidence_is_that_of_the_hundred_best_by_words(data, n, full_score, length):
     cosines = data.draw(hnp.arrays(np.float64, n, elements=st.integers(-9, 9).map(float)))
     lexical = data.draw(hnp.arrays(np.float64, n, elements=SCORES))
     worded = sorted((s for s in lexical if s > 0), reverse=True)
@@ -108,18 +109,21 @@ def test_evidence_is_that_of_the_hundred_best_by_words(data, n, full_score):
         near, words = (np.array(column) for column in zip(*seen, strict=True))
         z = (near.max() - near.mean()) / near.std() if near.std() > 0 else 0.0
         cv = max(0.05, words.std() / words.mean())
-        wanted = np.clip(1.8 + 1.4 * words.max() / full_score + 1.4 * np.log(cv) - 0.6 * z, -3, 3)
-    evidence = word_evidence(cosines, lexical, full_score)
+        by_length = 0.8 * np.log(np.clip(length, 100, 200) / 100)
+        wanted = np.clip(1.8 + 1.4 * words.max() / full_score + 1.4 * np.log(cv) - 0.6 * z + by_length, -3, 3)
+    evidence = word_evidence(cosines, lexical, FullScore(full_score, length))
     assert evidence == pytest.approx(wanted)
     order = np.random.default_rng(n).permutation(n)
-    assert word_evidence(0.7 + 0.1 * cosines[order], 7 * lexical[order], 7 * full_score) == pytest.approx(evidence)
+    assert word_evidence(
+        0.7 + 0.1 * cosines[order], 7 * lexical[order], FullScore(7 * full_score, length)
+    ) == pytest.approx(evidence)
 
 
 def test_evidence_from_stores_is_that_of_all_chunks():
     random = np.random.default_rng(0)
-    cosines, lexical = random.random(400), random.random(400)
+    cosines, lexical, full = random.random(400), random.random(400), FullScore(2.0, 150.0)
     near = np.union1d(np.argsort(-lexical)[:100], np.argsort(-cosines)[:100])
-    assert word_evidence(cosines[near], lexical[near], 2.0) == pytest.approx(word_evidence(cosines, lexical, 2.0))
+    assert word_evidence(cosines[near], lexical[near], full) == pytest.approx(word_evidence(cosines, lexical, full))
 
 
 def test_words_and_cosines_gain_weight_where_they_stand_out():
@@ -127,9 +131,17 @@ def test_words_and_cosines_gain_weight_where_they_stand_out():
     alike, sharp = 5 + 0.1 * random.random(200), random.gamma(0.5, size=200)
     noise = random.random(200)
     found = noise + (np.arange(200) == int(np.argmax(np.where(sharp > np.median(sharp), alike, 0))))
-    plain, clear = ([lexical_share(cosines, words, 0.5, 6.0) for words in (alike, sharp)] for cosines in (noise, found))
+    plain, clear = (
+        [lexical_share(cosines, words, 0.5, FullScore(6.0)) for words in (alike, sharp)] for cosines in (noise, found)
+    )
     assert clear[0] < plain[0] < 0.5 < plain[1]
     assert clear[1] < plain[1]
+
+
+def test_words_count_more_where_chunks_are_long():
+    cosines, lexical = np.random.default_rng(2).random((2, 200))
+    shares = [lexical_share(cosines, lexical, 0.5, FullScore(2.0, n)) for n in (0.0, 20.0, 100.0, 150.0, 200.0, 900.0)]
+    assert shares[0] == shares[1] == shares[2] < shares[3] < shares[4] == shares[5]
 
 
 def test_few_chunks_with_words_show_nothing():
@@ -138,5 +150,5 @@ def test_few_chunks_with_words_show_nothing():
     assert cosine_trust(np.append(cosines, 0.5), np.append(lexical, 0.5)) == 0.4
     assert cosine_trust(np.zeros(0), np.zeros(0)) == 1
     assert cosine_trust(np.arange(50.0), np.ones(50)) == 1  # all tie for the first place
-    assert word_evidence(np.arange(19.0), np.arange(1.0, 20.0), 5.0) == 0
-    assert word_evidence(np.arange(50.0), np.arange(50.0), 0.0) == 0  # not known what the words weigh
+    assert word_evidence(np.arange(19.0), np.arange(1.0, 20.0), FullScore(5.0)) == 0
+    assert word_evidence(np.arange(50.0), np.arange(50.0), NOT_KNOWN) == 0  # not known what the words weigh

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llama_index.ragkit.text import lexical_index
-from llama_index.ragkit.text.lexical_index import MOST_COUNTED, LexicalIndex
+from llama_index.ragkit.text.lexical_index import MOST_COUNTED, NOT_KNOWN, LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 
@@ -137,14 +137,16 @@ def test_an_index_without_texts_scores_nothing():
 
 def test_the_full_score_is_that_of_a_text_of_mean_length_with_each_word_once():
     index = at_once({"a": "loom lyon", "b": "silk card", "c": "loom silk"})
-    assert scores_by_id(index, "a loom in Lyon")["a"] == pytest.approx(index.full_score("a loom in Lyon"))
-    with_unknown = index.full_score("a loom in Lyon, Xylocopa")
-    assert with_unknown == pytest.approx(index.full_score("a loom in Lyon") + math.log(1 + 3.5 / 0.5))
-    assert index.full_score("loom loom") == pytest.approx(2 * index.full_score("loom"))
+    assert scores_by_id(index, "a loom in Lyon")["a"] == pytest.approx(index.full_score("a loom in Lyon").score)
+    with_unknown = index.full_score("a loom in Lyon, Xylocopa").score
+    assert with_unknown == pytest.approx(index.full_score("a loom in Lyon").score + math.log(1 + 3.5 / 0.5))
+    assert index.full_score("loom loom").score == pytest.approx(2 * index.full_score("loom").score)
     (ids,) = index.ids
     alone = at_once({"a": "loom lyon", "b": "silk card"})
     assert index.full_score("loom", [np.array([name != "c" for name in ids])]) == alone.full_score("loom")
-    assert LexicalIndex().full_score("loom") == 0
+    assert LexicalIndex().full_score("loom") == NOT_KNOWN
+    longer = at_once({"a": "loom lyon silk card", "b": "silk card"})
+    assert longer.full_score("loom").length == 3
 
 
 def test_rows_that_do_not_count_change_no_score():

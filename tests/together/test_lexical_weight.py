@@ -2,12 +2,9 @@
 
 import pytest
 from llama_index.core.schema import TextNode
+from tests.cases import CASES
 
-from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
-from llama_index.mrag import MRAGIndex, SplitEmbedding
-from llama_index.ragkit import ExtractiveSummarizer
-from llama_index.ragkit.testing import HashEmbedding
-from llama_index.raptor import RaptorIndex
+from llama_index.ragkit import CombinedRetriever
 
 PLACES = ["harbour", "tower", "cellar", "garden", "mill", "chapel"]
 NODES = [
@@ -17,21 +14,12 @@ NODES = [
     for place in PLACES
     for day in range(8)
 ]
-INDEXES = {
-    "mrag": lambda: MRAGIndex(NODES, embed_model=SplitEmbedding(HashEmbedding(dim=128), num_heads=4)),
-    "raptor": lambda: RaptorIndex(NODES, embed_model=HashEmbedding(dim=128), summarizer=ExtractiveSummarizer()),
-    "gemrag": lambda: GEMRAGIndex(
-        NODES,
-        embed_model=HashEmbedding(dim=128),
-        extractor=KeyphraseQuestionExtractor(),
-        summarizer=ExtractiveSummarizer(),
-    ),
-}
+CASE = {case.name: case for case in CASES if case.name != "toy"}
 
 
-@pytest.mark.parametrize("name", INDEXES)
+@pytest.mark.parametrize("name", CASE)
 def test_explanations_tell_the_weight_that_a_question_chose(name):
-    index = INDEXES[name]()
+    index = CASE[name].build(NODES)
 
     def weights(question, **kwargs):
         found = index.as_retriever(similarity_top_k=5, **kwargs).explain(question)
@@ -42,3 +30,16 @@ def test_explanations_tell_the_weight_that_a_question_chose(name):
     assert 0 < common < rare < 1
     assert common < 0.5  # all chunks have these words alike
     assert weights("Who is the keeper of the lamp?", lexical_weight=0) == {0}
+
+
+def test_several_methods_together_tell_it_too():
+    both = CombinedRetriever([CASE[name].build(NODES) for name in ("hipporag", "mrag")], similarity_top_k=5)
+    question = "What stood in the chapel on day 7?"
+    found = both.explain(question)
+    alone = {
+        each.node_id: each for each in CASE["mrag"].build(NODES).as_retriever(similarity_top_k=50).explain(question)
+    }
+    for each in found:
+        own = alone[each.node_id]
+        assert each.lexical_weight == own.lexical_weight
+        assert (each.cosine, each.lexical) == pytest.approx((own.cosine, own.lexical))

@@ -18,10 +18,22 @@ from llama_index.gemrag.memory_view import MemoryContents
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, Selection, Steps, offload
+from llama_index.ragkit import (
+    DerivedIndex,
+    DerivedPostprocessor,
+    Query,
+    Selection,
+    Steps,
+    fetch_derived,
+    fit_tokens,
+    fresh,
+    match_nodes,
+    offload,
+)
 from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.index.results import fit_tokens, fresh
 from llama_index.ragkit.storage.derived_nodes import fetch_derived
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN
 from llama_index.ragkit.validation import count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.ragkit.vectors.question_scores import result_scores, squashed
@@ -150,7 +162,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
 
     def _scores(self, query: Query[GEMRAGState]) -> Steps[NDArray[np.float64]]:
         """The scores of all nodes for the query, those of chunks and then those of themes."""
-        words, full_score = np.zeros(len(query.state.chunks)), 0.0
+        words, full_score = np.zeros(len(query.state.chunks)), NOT_KNOWN
         if self.lexical_weight:
             words, full_score = (yield from query.lexical_scores()), (yield from query.full_score())
         state, vector = query.state.counting(query.allowed), (yield from query.vector())

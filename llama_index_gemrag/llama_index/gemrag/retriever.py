@@ -18,10 +18,21 @@ from llama_index.gemrag.page import FoundForPage
 from llama_index.gemrag.search.memory_scores import MemoryScores, rank_nodes
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit import (
+    ChunkScores,
+    DerivedIndex,
+    DerivedRetriever,
+    Query,
+    Steps,
+    Structure,
+    deepened,
+    immediate,
+    offload,
+)
 from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
 from llama_index.ragkit.index.results import deepened
 from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 from llama_index.ragkit.vectors.snapshot import Mask
 
@@ -157,7 +168,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         """
         vector = yield from query.vector()
         words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(query.state.chunks))
-        full_score = (yield from query.full_score()) if self.lexical_weight else 0.0
+        full_score = (yield from query.full_score()) if self.lexical_weight else NOT_KNOWN
         # With the paper's score, the text decides which question of a chunk is the nearest.
         unread: Iterable[str] = query.state.chunk_layer.unread if self.rule.blend is not None else ()
         while True:

@@ -23,6 +23,8 @@ class GraphRAGExplanation:
     score : the retriever's score
     cosine : of the question and a chunk, in [-1, 1]; None for other nodes
     lexical : BM25 score of a chunk, at least 0; None for other nodes
+    lexical_weight : weight of the BM25 score in nearness that this question chose, in [0, 1]; None where it
+        was not used
     share : of the activations, as a share of the best chunk's, in (0, 1]; None for none
     trust : how far the shares counted beside nearness, in [0, 1]; None where the search does not ask
     linked : the entities that the question leads to, and how
@@ -43,6 +45,7 @@ class GraphRAGExplanation:
     score: float
     cosine: float | None = None
     lexical: float | None = None
+    lexical_weight: float | None = None
     share: float | None = None
     trust: float | None = None
     linked: Sequence[Link] = ()
@@ -75,6 +78,7 @@ def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> Grap
         score=score,
         cosine=None if found.near is None else found.near.cosine(node_id),
         lexical=None if found.near is None else found.near.lexical(node_id),
+        lexical_weight=None if found.near is None else found.near.nearness.lexical_weight,
         share=found.shares.get(node_id),
         trust=found.trust,
         linked=found.links,

@@ -33,6 +33,8 @@ class HippoRAGExplanation:
     trust : how far the walk counted beside nearness, in [0, 1]; None where the options do not ask
     cosine : of question and passage, in [-1, 1]; None where it was not used
     lexical : BM25 score of the passage, at least 0; None where it was not used
+    lexical_weight : weight of the BM25 score in nearness that this question chose, in [0, 1]; None where it
+        was not used
     linked : the phrases that the walk started from
     facts : the path from there to the passage, as facts (head, relation, tail), with `NEAR` as the relation of two
         synonyms; then facts of the passage about linked phrases
@@ -47,6 +49,7 @@ class HippoRAGExplanation:
     trust: float | None
     cosine: float | None
     lexical: float | None
+    lexical_weight: float | None
     linked: Sequence[Link]
     facts: Sequence[Fact]
     active: Sequence[tuple[str, float]]
@@ -71,6 +74,7 @@ def explain(found: GraphSearchResult[KnowledgeGraph], node_id: str, text: str, s
         trust=found.trust,
         cosine=None if found.near is None else float(found.near.cosines[row]),
         lexical=None if found.near is None else float(found.near.lexical[row]),
+        lexical_weight=None if found.near is None else found.near.lexical_weight,
         linked=found.seeds.links,
         facts=list(dict.fromkeys(facts)),
         active=[(state.phrases.at(phrase), float(active[phrase])) for phrase in top if active[phrase] > 0],

@@ -135,7 +135,7 @@ def _weight(
 
 
 def _full_scores(query: Query[MRAGState], texts: Sequence[str]) -> list[float]:
-    return [query.contents.full_score(text, query.allowed) for text in texts]
+    return [query.contents.full_score(text, query.allowed).score for text in texts]
 
 
 def _lexical(query: Query[MRAGState], aspects: Sequence[str], count: int) -> list[dict[int, float]]:

@@ -41,6 +41,8 @@ class PGRAGExplanation:
         only the walk over names, or its node, led to it; "" without a path
     key_point : the key point nearest to it, or the one that the seed was found for
     cosine : cosine of key point and path, in [-1, 1]; without a path, of key point and node
+    lexical : BM25 score of the question and the node, of a path the node that it was read from; at least 0
+    lexical_weight : weight of words in nearness that this question chose, in [0, 1]; cosines have the rest
     seed : the path of the seed that supports it most; None if no seed reached it
     support : the support of all seeds together, in [0, 1] relative to the best path
     names : the names in the question that the walk over names started from
@@ -59,6 +61,8 @@ class PGRAGExplanation:
     reason: str
     key_point: str
     cosine: float
+    lexical: float
+    lexical_weight: float
     seed: Path | None = None
     support: float = 0.0
     names: list[str] = field(default_factory=list)
@@ -96,7 +100,7 @@ def explain_path(
         sources=result.sources,
         documents=result.documents,
         fallback=answer.fallback,
-        **_walked(answer, fact.node_id),
+        **_of_node(answer, fact.node_id),
     )
 
 
@@ -121,13 +125,13 @@ def _cells(
     return point, None if seed is None else facts.template.facts[seed].path, cells
 
 
-def _walked(answer: Answer, node_id: str) -> dict[str, Any]:
-    """What the walk over names says about a node."""
-    names = answer.names
+def _of_node(answer: Answer, node_id: str) -> dict[str, Any]:
+    """What words and the walk over names say about a node."""
+    row, names = answer.graph.chunks.row_of(node_id), answer.names
+    words = {"lexical": float(answer.near.lexical[row]), "lexical_weight": answer.lexical_weight}
     if names is None:
-        return {}
-    share = float(names.shares[answer.graph.chunks.row_of(node_id)])
-    return {"names": list(names.named), "share": share, "trust": names.trust}
+        return words
+    return {**words, "names": list(names.named), "share": float(names.shares[row]), "trust": names.trust}
 
 
 def explain_node(answer: Answer, control: Control, node_id: str, text: str, score: float) -> PGRAGExplanation:
@@ -149,5 +153,5 @@ def explain_node(answer: Answer, control: Control, node_id: str, text: str, scor
         sources=[node_id],
         documents=[] if document is None else [document],
         fallback=answer.fallback,
-        **_walked(answer, node_id),
+        **_of_node(answer, node_id),
     )

@@ -27,7 +27,7 @@ from llama_index.ragkit.index.results import deepened, fit_tokens
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.steps import call, immediate
-from llama_index.ragkit.vectors.nearness import NEAREST
+from llama_index.ragkit.vectors.nearness import NEAREST, Nearness
 from llama_index.ragkit.vectors.question_scores import result_scores
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
@@ -74,7 +74,7 @@ class SpRAGFound:
     ----------
     state : what was searched
     queries : the queries that stood for the question
-    nearness : for each the nearness of every chunk
+    near : for each the nearness of every chunk
     rankings : for each the best chunks
     segments : in `mode="segments"`, best first
     ranking : in `mode="chunks"`, chunks with their scores, best first
@@ -83,11 +83,16 @@ class SpRAGFound:
 
     state: SpRAGState
     queries: Sequence[str]
-    nearness: Sequence[NDArray[np.float64]]
+    near: Sequence[Nearness]
     rankings: Sequence[RankedChunks]
     segments: Sequence[FoundSegment]
     ranking: Sequence[tuple[str, float]]
     fallback: str = ""
+
+    @property
+    def nearness(self) -> list[NDArray[np.float64]]:
+        """For each query the nearness of every chunk, -inf for chunks that may not be shown."""
+        return [each.scores for each in self.near]
 
 
 class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation]):
@@ -194,9 +199,10 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             query = yield from query.including(texts, np.stack(vectors), max(NEAREST, self._candidates))
         state, allowed = query.state, query.allowed
         words = state if state.is_whole else query.contents
-        nearness = []
+        nearnesses = []
         for text, vector in zip(texts, vectors, strict=True):
-            nearness.append((yield from offload(nearness_of, state, words, text, vector, self.options, allowed)))
+            nearnesses.append((yield from offload(nearness_of, state, words, text, vector, self.options, allowed)))
+        nearness = [each.scores for each in nearnesses]
         rankings = []
         for text, near in zip(texts, nearness, strict=True):
             rankings.append((yield from self._rank(state, text, near, query.wanted)))
@@ -211,7 +217,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
                 fallback = fallback or reason
             if self._reranker is None and self.options.by_rank:
                 segments = yield from offload(_scored_by_nearness, segments, state, nearness)
-        return SpRAGFound(state, texts, nearness, rankings, segments, _merged(rankings), fallback)
+        return SpRAGFound(state, texts, nearnesses, rankings, segments, _merged(rankings), fallback)
 
     def _with_considered(self, state: SpRAGState, rankings: Sequence[RankedChunks]) -> Steps[SpRAGState]:
         """A state with the documents that segments are taken from; how many depends on their lengths."""
@@ -367,9 +373,17 @@ def _explain(
 ) -> SpRAGExplanation:
     entry = described[segment.document]
     whole = len(entry.chunks) == len(found.state.documents[segment.document].chunks)
+    near, rows = found.near[segment.query], found.state.chunks.rows_of(segment.chunks).tolist()
     chunks = [
-        ChunkInSegment(chunk, rank, float(value), found.state.header(chunk) if whole else "")
-        for chunk, rank, value in zip(segment.chunks, segment.ranks, segment.values, strict=True)
+        ChunkInSegment(
+            chunk,
+            rank,
+            float(value),
+            float(near.cosines[row]) if row >= 0 else None,
+            float(near.lexical[row]) if row >= 0 else None,
+            found.state.header(chunk) if whole else "",
+        )
+        for chunk, rank, value, row in zip(segment.chunks, segment.ranks, segment.values, rows, strict=True)
     ]
     return SpRAGExplanation(
         node_id=result.node.node_id,
@@ -380,6 +394,7 @@ def _explain(
         start=segment.start,
         end=segment.start + len(segment.chunks),
         query=found.queries[segment.query],
+        lexical_weight=near.lexical_weight,
         chunks=chunks,
         by=entry.by,
         fallback=found.fallback,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.text.aligned_words import AlignedWords
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
@@ -122,8 +122,8 @@ class SpRAGState:
         """BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count."""
         return self._words.scores(question, allowed)
 
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
-        """The BM25 score of a chunk of mean length that has each word of the question once."""
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
+        """The BM25 score of a chunk of mean length that has each word of the question once, and that length."""
         return self._words.full_score(question, allowed)
 
     @property

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.layer import Layer, Match
 from llama_index.gemrag.state import GEMRAGState
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
 from llama_index.ragkit.vectors.cosine_trust import lexical_share
 from llama_index.ragkit.vectors.nearness import standardised, with_words
 from llama_index.ragkit.vectors.question_scores import best_rows
@@ -68,7 +69,7 @@ class MemoryScores:
         lexical_weight: float,
         allowed: Mask | None = None,
         margin: float = 0.0,
-        full_score: float = 0.0,
+        full_score: FullScore = NOT_KNOWN,
     ) -> "MemoryScores":
         """The scores for a prompt.
 

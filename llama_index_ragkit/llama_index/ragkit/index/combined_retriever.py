@@ -21,6 +21,7 @@ from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, take_nodes
 from llama_index.ragkit.index.retriever import DerivedRetriever
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.validation import check_count
+from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -38,6 +39,10 @@ class CombinedExplanation:
     node_id, text : the node
     score : of the retriever, in [0, 1]
     nearness : to the question, dense and lexical together, in standard deviations
+    cosine, lexical : of the question and the node: the cosine, and the BM25 score; None where no index that computed
+        them has read the node
+    lexical_weight : weight of the BM25 score in nearness that this question chose, in [0, 1]; None where no index
+        computed it
     added : what each method adds to it, in standard deviations, by method. A walk only subtracts, least from the chunks
         that it leads to
     """
@@ -46,12 +51,16 @@ class CombinedExplanation:
     text: str
     score: float
     nearness: float
+    cosine: float | None
+    lexical: float | None
+    lexical_weight: float | None
     added: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class _Found:
     ids: Sequence[str]
+    near: tuple[Sequence[str], float, Nearness] | None
     nearness: NDArray[np.float64]
     added: Mapping[str, NDArray[np.float64]]
     best: Sequence[int]
@@ -127,9 +136,11 @@ class CombinedRetriever(BaseRetriever):
         if found is None:
             return []
         row_of = {node_id: row for row, node_id in enumerate(found.ids)}
+        ids, _, near = found.near or ((), 0.0, None)
+        near_row = {node_id: row for row, node_id in enumerate(ids)}
         explained = []
         for result in (yield from self._taken(found)):
-            row = row_of[result.node.node_id]
+            row, read = row_of[result.node.node_id], near_row.get(result.node.node_id)
             added = {name: float(scores[row]) for name, scores in found.added.items()}
             explained.append(
                 CombinedExplanation(
@@ -137,6 +148,9 @@ class CombinedRetriever(BaseRetriever):
                     result.node.get_content(),
                     result.get_score(),
                     float(found.nearness[row]),
+                    None if near is None or read is None else float(near.cosines[read]),
+                    None if near is None or read is None else float(near.lexical[read]),
+                    None if near is None else near.lexical_weight,
                     added,
                 )
             )
@@ -177,9 +191,9 @@ class CombinedRetriever(BaseRetriever):
                 f"None of the indexes ({', '.join(scored)}) compares chunks as they are. Add one that does: of "
                 "HippoRAG, PG-RAG, MRAG or Graph RAG."
             )
-        return (yield from offload(self._ranked, scored))
+        return (yield from offload(self._ranked, scored, shared))
 
-    def _ranked(self, scored: Mapping[str, ChunkScores]) -> _Found:
+    def _ranked(self, scored: Mapping[str, ChunkScores], shared: SharedQuestion) -> _Found:
         ids, nearness, added = summed(scored)
         total = nearness + sum(added.values())
         read = [scores.chunks for scores in scored.values() if scores.nearness is not None]
@@ -188,7 +202,7 @@ class CombinedRetriever(BaseRetriever):
             record_of = {record.id: record for chunks in reversed(read) for record in chunks.records}
             rows = Snapshot.empty().append(np.zeros((len(ids), 1), np.float32), [record_of[i] for i in ids])
         best = best_rows(total, LOOKED_AT_PER_RESULT * self.similarity_top_k, rows)
-        return _Found(ids, nearness, added, best, result_scores(total, total))
+        return _Found(ids, shared.near, nearness, added, best, result_scores(total, total))
 
 
 def _checked(indexes: Sequence[DerivedIndex[Any, Any]]) -> dict[str, DerivedIndex[Any, Any]]:

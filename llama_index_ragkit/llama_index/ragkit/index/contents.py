@@ -15,7 +15,7 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.text.aligned_words import AlignedWords
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
 
 __all__ = ["IndexContents", "ViewContents"]
 
@@ -47,8 +47,8 @@ class IndexContents(Generic[State]):
         """
         return self._words.scores(question, allowed)
 
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
-        """The BM25 score of a chunk of mean length that has each word of the question once.
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
+        """The BM25 score of a chunk of mean length that has each word of the question once, and that length.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class ViewContents(Generic[State]):
         scores = self.near.lexical if question == self.question else self._lexical_of_texts[question]
         return scores if allowed is None else np.where(allowed, scores, 0.0)
 
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
         """As :meth:`IndexContents.full_score`; how rare a word is, is counted over all chunks of the index."""
         return self.near.full_score if question == self.question else self.stored.full_score(question, self.selection)
 

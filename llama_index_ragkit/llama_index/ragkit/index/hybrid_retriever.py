@@ -21,7 +21,7 @@ from llama_index.ragkit.llm.embeddings import as_matrix, embed_query, embed_text
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.storage.nodes import embed_text, sort_key
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.validation import check_count, check_number
 from llama_index.ragkit.vectors.filters import select
@@ -164,7 +164,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         if self.filters is not None or self.node_ids is not None or self.doc_ids is not None:
             allowed = select(chunks, self.filters, self.node_ids, self.doc_ids)
         cosines = question_cosines(chunks, vector)
-        lexical, full_score = np.zeros(len(chunks)), 0.0
+        lexical, full_score = np.zeros(len(chunks)), NOT_KNOWN
         if self.lexical_weight:
             lexical = contents.lexical_scores(question, allowed)
             full_score = contents.full_score(question, allowed)

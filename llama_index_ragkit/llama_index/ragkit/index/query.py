@@ -17,6 +17,7 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
 from llama_index.ragkit.index.state import State
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.text.lexical_index import FullScore
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -149,8 +150,8 @@ class Query(Generic[State]):
             self._lexical = yield from offload(self.contents.lexical_scores, self.text, self.allowed)
         return self._lexical
 
-    def full_score(self) -> Steps[float]:
-        """The BM25 score of a chunk of mean length that has each word of the question once."""
+    def full_score(self) -> Steps[FullScore]:
+        """The BM25 score of a chunk of mean length that has each word of the question once, and that length."""
         return (yield from offload(self.contents.full_score, self.text, self.allowed))
 
     def frequencies(self, texts: Sequence[str]) -> Steps[tuple[list[float], float]]:
@@ -164,7 +165,7 @@ class Query(Generic[State]):
         return [count * math.exp(-score) for score in scores], count
 
     def _full_scores(self, texts: Sequence[str]) -> list[float]:
-        return [self.contents.full_score(text, self.allowed) for text in texts]
+        return [self.contents.full_score(text, self.allowed).score for text in texts]
 
     def nearness(self, lexical_weight: float, vector: NDArray[np.float32] | None = None) -> Steps[Nearness]:
         """How near all chunks are to the question.

@@ -14,7 +14,7 @@ from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRow
 from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores, times_among
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
 from llama_index.ragkit.storage.labels import LABEL, CountedTexts, LabelledTexts, labels_in, passing_texts
-from llama_index.ragkit.text.lexical_index import LexicalIndex, full_score, question_stems, stem_weight
+from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex, full_score, question_stems, stem_weight
 
 __all__ = ["SQLLexicalIndex"]
 
@@ -159,7 +159,7 @@ class SQLLexicalIndex:
         wanted = set(ids)
         return [{name: score for name, score in scores.items() if score and name in wanted} for scores in found]
 
-    def full_score(self, question: str, only: CountedTexts | None = None) -> float:
+    def full_score(self, question: str, only: CountedTexts | None = None) -> FullScore:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.full_score`."""
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
@@ -167,11 +167,11 @@ class SQLLexicalIndex:
             asked = _Asked.of(rows, question)
             if only is None or isinstance(only, LabelledTexts):
                 asked = asked if only is None else asked.among(rows, only)
-                count = rows.size().texts if only is None else len(only)
-                return full_score(asked.times, [stem.texts for stem in asked.stems], count)
+                size = rows.size() if only is None else _size_of(only)
+                return full_score(asked.times, [stem.texts for stem in asked.stems], size.texts, size.words)
             texts = rows.texts([integer_id(name) for name in only], "hash")
             having = np.count_nonzero(texts.times(asked.stems), axis=0).tolist()
-            return full_score(asked.times, having, len(texts.ids))
+            return full_score(asked.times, having, len(texts.ids), float(texts.words.sum()))
 
     def whole(self) -> LexicalIndex | None:
         """None: the words stay in the database."""

@@ -30,7 +30,7 @@ from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["OtherNodes", "Space", "Stores", "Vectors", "Words"]
@@ -192,8 +192,8 @@ class Words(Protocol):
         StorageError
         """
 
-    def full_score(self, question: str, only: CountedTexts | None = None) -> float:
-        """The score of a text of mean length that has each word of the question once; 0 if there are no texts.
+    def full_score(self, question: str, only: CountedTexts | None = None) -> FullScore:
+        """The score of a text of mean length that has each word of the question once, and that length.
 
         Parameters
         ----------

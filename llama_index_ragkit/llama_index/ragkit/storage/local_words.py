@@ -9,7 +9,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 
 from llama_index.ragkit.storage.labels import CountedTexts, LabelledTexts
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
 
 __all__ = ["LocalWords"]
 
@@ -69,7 +69,7 @@ class LocalWords:
             found.append({name: score for name, score in zip(ids, scores.tolist(), strict=True) if score})
         return found
 
-    def full_score(self, question: str, only: CountedTexts | None = None) -> float:
+    def full_score(self, question: str, only: CountedTexts | None = None) -> FullScore:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.full_score`."""
         index = self._index
         return index.full_score(question, _masks(index, only))

@@ -19,6 +19,7 @@ from llama_index.ragkit.storage.labels import CountedTexts
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
 from llama_index.ragkit.vectors.nearness import NEAREST
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -36,12 +37,12 @@ class ChunkView:
     ----------
     rows : their vectors and metadata, in unspecified order
     lexical : shape (n,), their BM25 scores
-    full_score : that of a chunk of mean length that has each word of the question once
+    full_score : that of a chunk of mean length that has each word of the question once, and that length
     """
 
     rows: Snapshot
     lexical: NDArray[np.float64]
-    full_score: float = 0.0
+    full_score: FullScore = NOT_KNOWN
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,9 @@ class StoredChunks:
             return [np.zeros(len(ids)) for _ in texts]
         return [_aligned(scores, ids) for scores in self.terms.scores_of(ids, texts, _counted(selection))]
 
-    def full_score(self, text: str, selection: Selection = EVERYTHING) -> float:
-        """The lexical score of a chunk of mean length that has each word of a text once; 0 without a lexical index."""
-        return 0.0 if self.terms is None else self.terms.full_score(text, _counted(selection))
+    def full_score(self, text: str, selection: Selection = EVERYTHING) -> FullScore:
+        """The score of a chunk of mean length that has each word of a text once, and that length."""
+        return NOT_KNOWN if self.terms is None else self.terms.full_score(text, _counted(selection))
 
     def _by_words(
         self, terms: Words, question: str, count: int, selection: Selection

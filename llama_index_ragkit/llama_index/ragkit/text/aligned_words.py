@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
 
 __all__ = ["AlignedWords"]
 
@@ -42,8 +42,8 @@ class AlignedWords:
                 found[rows[mask]] = scores[mask]
         return found
 
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
-        """The BM25 score of a row of mean length that has each word of the question once.
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
+        """The BM25 score of a row of mean length that has each word of the question once, and that length.
 
         Parameters
         ----------

@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ __all__ = [
     "BM25_B",
     "BM25_K1",
     "MOST_COUNTED",
+    "NOT_KNOWN",
+    "FullScore",
     "LexicalIndex",
     "full_score",
     "length_norms",
@@ -47,6 +50,22 @@ MOST_COUNTED = int(np.iinfo(np.uint16).max)  # times that one word of a text cou
 
 _LARGEST_BLOCK = 2**16  # texts, so that two bytes hold the row of a posting
 _LOOKED_UP = 32  # texts compared with a set of ids in the time that it takes to look up one id
+
+
+class FullScore(NamedTuple):
+    """What a text of mean length has that has each word of a question once.
+
+    Attributes
+    ----------
+    score : its BM25 score; 0 if there are no texts, or if it is not known
+    length : how many words it has; 0 if there are no texts, or if it is not known
+    """
+
+    score: float
+    length: float = 0.0
+
+
+NOT_KNOWN = FullScore(0.0)
 
 
 @dataclass(frozen=True)
@@ -351,9 +370,9 @@ class LexicalIndex:
                 score[rows] += stem_scores(weight, counts, norm[rows])
         return found
 
-    def full_score(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> float:
+    def full_score(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> FullScore:
         """The score of a text of mean length that has each word of the question once: the sum of the weights of the
-        stems, including those that no text has.
+        stems, including those that no text has; and that length.
 
         Parameters
         ----------
@@ -363,7 +382,7 @@ class LexicalIndex:
         n = sum(block.size for block in blocks)
         times_of, language = question_stems(question)
         having = (sum(len(block.postings(stem, language)[0]) for block in blocks) for stem in times_of)
-        return full_score(times_of.values(), having, n)
+        return full_score(times_of.values(), having, n, sum(block.length for block in blocks))
 
     def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[_Block]:
         if allowed is None:
@@ -385,14 +404,17 @@ def stem_weight(times: int, having: int, n: int) -> float:
     return times * math.log(1 + (n - having + 0.5) / (having + 0.5))
 
 
-def full_score(times: Iterable[int], having: Iterable[int], n: int) -> float:
-    """The sum of the weights of stems, see :meth:`LexicalIndex.full_score`; 0 if there are no texts.
+def full_score(times: Iterable[int], having: Iterable[int], n: int, words: float) -> FullScore:
+    """See :meth:`LexicalIndex.full_score`.
 
     Parameters
     ----------
     times, having : of each stem, see :func:`stem_weight`
+    words : of all n texts together
     """
-    return sum(stem_weight(often, some, n) for often, some in zip(times, having, strict=True)) if n else 0.0
+    if not n:
+        return NOT_KNOWN
+    return FullScore(sum(stem_weight(often, some, n) for often, some in zip(times, having, strict=True)), words / n)
 
 
 def length_norms(lengths: NDArray[np.float32], mean: float) -> NDArray[np.float32]:

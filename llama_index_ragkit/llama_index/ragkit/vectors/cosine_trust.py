@@ -1,10 +1,10 @@
 """How far the cosines and the words of a question can be trusted, seen from both lists of scores.
 
 What the words and the cosines of a question are worth differs from corpus to corpus and from question to question:
-words find the story and the clause, cosines the function. Both lists show it without labels, by three signs of query
-performance prediction, over the chunks that are among the hundred best by BM25:
+words find the story and the clause, cosines the function. Both lists show it without labels, by signs of query
+performance prediction over the chunks that are among the hundred best by BM25:
 
-    e = 1.8 + 1.4 share + 1.4 log(cv) - 0.6 z,  in [-3, 3]
+    e = 1.8 + 1.4 share + 1.4 log(cv) - 0.6 z + 0.8 log(length),  in [-3, 3]
 
 - share, of the weight of the question's words in the best chunk: its BM25 score divided by that of a chunk of mean
   length that has each word of the question once;
@@ -14,7 +14,9 @@ performance prediction, over the chunks that are among the hundred best by BM25:
 - z, how many standard deviations the best of their cosines lies above the mean: whether one stands out in the dense
   list (weighted information gain; Zhou and Croft 2007, "Query Performance Prediction in Web Search Environments",
   SIGIR). Chunks without the words do not count: a model that does not know a language has some that are near to every
-  question.
+  question;
+- length, the mean number of words of a chunk in hundreds, at least 1 and at most 2: one vector says less about a long
+  text, while BM25 finds its words wherever they stand.
 
 e is added to the logarithm of the odds of the lexical weight, a convex combination (Bruch et al. 2023, "An Analysis of
 Fusion Functions for Hybrid Retrieval", ACM TOIS 42(1)) whose weight each question chooses, as an LLM does in dynamic
@@ -47,6 +49,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
+
 __all__ = ["cosine_trust", "lexical_share", "word_evidence"]
 
 Doubles = NDArray[np.float64]
@@ -60,6 +64,7 @@ _AHEAD = (0.2, 0.5)  # of the tenth best: not at all, far enough
 _FEWEST = 20  # chunks that D and e are measured by; fewer show nothing
 _USUAL, _PER_SHARE, _PER_CV, _PER_DEVIATION = 1.8, 1.4, 1.4, 0.6  # fitted over eleven corpora, one half of each
 _LEAST_CV = 0.05
+_PER_LENGTH, _SHORT, _LONG = 0.8, 100.0, 200.0  # words of a chunk
 _MOST_EVIDENCE = 3.0  # odds of 20 to 1
 
 
@@ -100,42 +105,48 @@ def _part(share: float, nothing: float, enough: float) -> float:
     return min(1.0, max(0.0, (share - nothing) / (enough - nothing)))
 
 
-def word_evidence(cosines: Doubles, lexical: Doubles, full_score: float) -> float:
+def word_evidence(cosines: Doubles, lexical: Doubles, full_score: FullScore) -> float:
     """The evidence e for words over cosines, in [-3, 3]: what is added to the logarithm of the odds of their weight.
 
     Parameters
     ----------
-    cosines, lexical, full_score : see :func:`cosine_trust`; without a full score there is no evidence
+    cosines, lexical : see :func:`cosine_trust`
+    full_score : of a chunk of mean length that has each word of the question once, and that length; without a score
+        there is no evidence, and without a length that says nothing
 
-    >>> lexical = np.arange(50.0)
-    >>> word_evidence(np.append(np.zeros(49), 1.0), lexical, 49.0) < 0 < word_evidence(lexical, lexical, 30.0)
+    >>> lexical, cosines = np.arange(50.0), np.append(np.zeros(49), 1.0)
+    >>> word_evidence(cosines, lexical, FullScore(49.0)) < 0 < word_evidence(lexical, lexical, FullScore(30.0))
     True
     """
     last = float(np.partition(lexical, -_SEEN)[-_SEEN]) if len(lexical) >= _SEEN else 0.0
     seen = lexical > last
-    if np.count_nonzero(seen) < _FEWEST or not full_score:
+    if np.count_nonzero(seen) < _FEWEST or not full_score.score:
         return 0.0
     words, near = lexical[seen], cosines[seen]
     spread = float(near.std())
     z = float(near.max() - near.mean()) / spread if spread > 1e-9 else 0.0
     cv = max(_LEAST_CV, float(words.std() / words.mean()))
-    evidence = _USUAL + _PER_SHARE * float(words.max()) / full_score + _PER_CV * math.log(cv) - _PER_DEVIATION * z
+    shared = float(words.max()) / full_score.score
+    of_length = _PER_LENGTH * math.log(min(_LONG, max(_SHORT, full_score.length)) / _SHORT)
+    evidence = _USUAL + of_length + _PER_SHARE * shared + _PER_CV * math.log(cv) - _PER_DEVIATION * z
     return min(_MOST_EVIDENCE, max(-_MOST_EVIDENCE, evidence))
 
 
-def lexical_share(cosines: Doubles, lexical: Doubles, lexical_weight: float, full_score: float = 0.0) -> float:
+def lexical_share(
+    cosines: Doubles, lexical: Doubles, lexical_weight: float, full_score: FullScore = NOT_KNOWN
+) -> float:
     """The weight of BM25 for a question: w with the odds ``w / (1 - w) * exp(e) / trust``.
 
     Evidence for cosines, e below 0, counts as far as these are trusted: fully with 1, not at all with the least trust.
 
     Parameters
     ----------
-    cosines, lexical, full_score : see :func:`cosine_trust`
+    cosines, lexical, full_score : see :func:`word_evidence`
     lexical_weight : w, in [0, 1]; 0 and 1 stay what they are
     """
     if not lexical_weight:
         return 0.0
-    trust, evidence = cosine_trust(cosines, lexical, full_score), word_evidence(cosines, lexical, full_score)
+    trust, evidence = cosine_trust(cosines, lexical, full_score.score), word_evidence(cosines, lexical, full_score)
     if evidence < 0:
         evidence *= (trust - LEAST) / (1 - LEAST)
     return lexical_weight / (lexical_weight + (1 - lexical_weight) * trust / math.exp(evidence))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
 from llama_index.ragkit.validation import check_number
 from llama_index.ragkit.vectors.cosine_trust import lexical_share
 
@@ -42,7 +43,7 @@ class Nearness:
         lexical: NDArray[np.float64],
         lexical_weight: float,
         allowed: NDArray[np.bool_] | None = None,
-        full_score: float = 0.0,
+        full_score: FullScore = NOT_KNOWN,
     ) -> "Nearness":
         """The nearness of chunks from its two parts; the parameters are those of :func:`hybrid_nearness`."""
         check_number("lexical_weight", lexical_weight, 0, 1)
@@ -58,7 +59,7 @@ def hybrid_nearness(
     lexical: NDArray[np.float64],
     lexical_weight: float,
     allowed: NDArray[np.bool_] | None = None,
-    full_score: float = 0.0,
+    full_score: FullScore = NOT_KNOWN,
 ) -> NDArray[np.float64]:
     """``(1 - s) z(cosine) + s z(BM25)``, each standardised over its hundred best of this question.
 
@@ -73,7 +74,7 @@ def hybrid_nearness(
     lexical_weight : in [0, 1]; 0 and 1 are the weight of every question
     allowed : shape (n,), the chunks that count; None for all
     full_score : the BM25 score of a chunk of mean length that has each word of the question once, by which it is seen
-        how much of the question the best chunk has; 0 where that is not known
+        how much of the question the best chunk has; and that length
 
     Returns
     -------

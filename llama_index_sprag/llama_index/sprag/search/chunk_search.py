@@ -6,7 +6,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.vectors.nearness import hybrid_nearness
+from llama_index.ragkit.text.lexical_index import FullScore
+from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.sprag.config import SearchConfig
 from llama_index.sprag.state import SpRAGState
 
@@ -19,8 +20,8 @@ class QuestionWords(Protocol):
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
         """The BM25 score of every chunk, of those that count."""
 
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> float:
-        """The score of a chunk of mean length that has each word of the question once."""
+    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
+        """The score of a chunk of mean length that has each word of the question once, and that length."""
 
 
 def nearness_of(
@@ -30,8 +31,8 @@ def nearness_of(
     vector: NDArray[np.float32],
     options: SearchConfig,
     allowed: NDArray[np.bool_] | None,
-) -> NDArray[np.float64]:
-    """The nearness of every chunk to a question, shape (n,); -inf for chunks that may not be shown.
+) -> Nearness:
+    """The nearness of every chunk to a question.
 
     Parameters
     ----------
@@ -39,9 +40,9 @@ def nearness_of(
     """
     cosines = state.cosines(vector, options.context_weight)
     if not options.lexical_weight:
-        return hybrid_nearness(cosines, np.zeros(len(cosines)), 0.0, allowed)
+        return Nearness.of(cosines, np.zeros(len(cosines)), 0.0, allowed)
     lexical, full_score = words.lexical_scores(question, allowed), words.full_score(question, allowed)
-    return hybrid_nearness(cosines, lexical, options.lexical_weight, allowed, full_score)
+    return Nearness.of(cosines, lexical, options.lexical_weight, allowed, full_score)
 
 
 def best_chunks(state: SpRAGState, nearness: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
