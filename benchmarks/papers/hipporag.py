@@ -21,8 +21,9 @@ from llama_index.hipporag import (
     OpenIEExtractor,
 )
 from llama_index.hipporag.config import Version
-from llama_index.ragkit import NodeExtractor, run_steps
+from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.evaluation import all_recall_at_k, recall_at_k, reciprocal_rank
+from llama_index.ragkit.steps import run_steps
 
 __all__ = ["EXPERIMENTS"]
 

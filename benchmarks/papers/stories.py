@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks.data import _lines
 from benchmarks.papers.kept_llm import KeptLLM
-from llama_index.ragkit import count_tokens
 from llama_index.ragkit.compare.command import openai_like
+from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["chosen", "drawn", "main", "prompt"]
 

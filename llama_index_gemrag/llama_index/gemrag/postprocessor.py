@@ -18,18 +18,7 @@ from llama_index.gemrag.memory_view import MemoryContents
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import (
-    DerivedIndex,
-    DerivedPostprocessor,
-    Query,
-    Selection,
-    Steps,
-    fetch_derived,
-    fit_tokens,
-    fresh,
-    match_nodes,
-    offload,
-)
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, Selection, Steps, offload
 from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.index.results import fit_tokens, fresh
 from llama_index.ragkit.storage.derived_nodes import fetch_derived

@@ -18,17 +18,7 @@ from llama_index.gemrag.page import FoundForPage
 from llama_index.gemrag.search.memory_scores import MemoryScores, rank_nodes
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import (
-    ChunkScores,
-    DerivedIndex,
-    DerivedRetriever,
-    Query,
-    Steps,
-    Structure,
-    deepened,
-    immediate,
-    offload,
-)
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
 from llama_index.ragkit.index.results import deepened
 from llama_index.ragkit.steps import immediate
