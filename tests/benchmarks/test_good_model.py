@@ -1,4 +1,4 @@
-"""What a good model wrote, as recorded from GPT-3.5, is kept and asked for once: checks for weak models cost nothing."""
+"""What a good model wrote, as recorded from GPT-3.5, is kept and asked for once; checks cost a good model nothing."""
 
 import gzip
 import json
