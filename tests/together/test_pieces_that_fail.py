@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import pytest
@@ -97,7 +98,7 @@ def records(index: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", TWINS, ids=lambda case: case.name)
 def test_nodes_at_which_the_model_fails_are_read_by_rules_until_it_reads_them(
-    case: Case, caplog: pytest.LogCaptureFixture
+    case: Case, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     broken = [True]
     llm = ScriptedLLM(lambda prompt: UNREADABLE if broken[0] and "No 1." in prompt else GOOD)
@@ -108,6 +109,9 @@ def test_nodes_at_which_the_model_fails_are_read_by_rules_until_it_reads_them(
     assert records(index)["n1"] == records(rules)["n1"]
     assert records(index)["n0"] != records(rules)["n0"]
     assert [failure.by for failure in index.failures() if failure.node_id == "n1"] == [twin]
+    page = index.visualize(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Done by rules" in page
+    assert twin in page
     (told,) = [r.getMessage() for r in caplog.records if "stood in" in r.getMessage()]
     assert f" nodes: {twin} for " in told
     assert "failed at" not in caplog.text  # is said once

@@ -4,7 +4,7 @@ import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar, overload
 
@@ -30,14 +30,14 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
-from llama_index.ragkit.html import InlinePage, Page, write
+from llama_index.ragkit.html import Facts, InlinePage, Page, write
 from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.components import check_components
 from llama_index.ragkit.index.copying import reduced
 from llama_index.ragkit.index.description import describe_index
 from llama_index.ragkit.index.dry_run import DryRun, embedding_work
 from llama_index.ragkit.index.engines import NotAVectorStoreIndexError, engine_llm, llm_of_engine
-from llama_index.ragkit.index.failure import Failure
+from llama_index.ragkit.index.failure import Failure, stand_ins
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
     check_keywords,
@@ -747,6 +747,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         asked, selection = self._asked(query, kwargs)
         draw: Callable[..., Page] = self._page
         page = draw(query=asked, selection=selection, **own)
+        if self._storage.is_whole and selection.is_whole and (rows := stand_ins(self.failures())):
+            page = replace(page, panels=[*page.panels, Facts("Done by rules, since the LLM failed", rows)])
         return InlinePage(page) if path is None else write(page, path)
 
     def _asked(self, question: str | None, kwargs: Mapping[str, Any]) -> tuple[LastQuery | None, Selection]:

@@ -1,8 +1,11 @@
 """`Failure`: a step of a language model that failed, as an index lists it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Failure"]
+__all__ = ["Failure", "stand_ins"]
+
+_NAMED = 5  # ids that are listed
 
 
 @dataclass(frozen=True)
@@ -21,3 +24,14 @@ class Failure:
     step: str
     reason: str
     by: str = ""
+
+
+def stand_ins(failures: Sequence[Failure]) -> dict[str, str]:
+    """What stood in without an LLM -> how often, and for which nodes first."""
+    of: dict[str, list[str]] = {}
+    for failure in failures:
+        if failure.by:
+            of.setdefault(failure.by, []).append(failure.node_id)
+    return {
+        by: f"{len(ids)}: {', '.join(ids[:_NAMED])}{', ...' if len(ids) > _NAMED else ''}" for by, ids in of.items()
+    }
