@@ -48,7 +48,7 @@ $(VENV)/.docs: $(VENV)/.installed requirements-docs.txt
 $(DEMO_VENV)/.installed: constraints.txt requirements-demo.txt $(DISTS:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo "Python 3.10 or later is needed; name one with 'make PYTHON=python3.12 ...'"; exit 1; }
-	@echo "Making $(DEMO_VENV): about 0.7 GB, a minute of CPU and what the package index takes."
+	@echo "Making $(DEMO_VENV): about 0.7 GB, half a minute of CPU and what the package index takes."
 	@test -d $(DEMO_VENV) || $(PYTHON) -m venv $(DEMO_VENV)
 	$(DEMO_PIP) install --no-compile --quiet --constraint constraints.txt hatchling editables
 	$(DEMO_PIP) install --no-compile --no-build-isolation --constraint constraints.txt --requirement requirements-demo.txt

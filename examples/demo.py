@@ -83,7 +83,7 @@ def demo(folder: Path | None, out: Path, question: str | None, llm: LLM | None) 
     about = f"{len(texts)} texts, {words:,} words, {len(asked)} questions; all-MiniLM-L6-v2, {using}."
     print(about)
     if folder is None:
-        print("It takes about three minutes of one core, and 0.6 GB of memory.")
+        print("It takes about two minutes of one core, and 0.6 GB of memory.")
     Settings.llm = llm or MockLLM()  # the mock is never called
     model = MiniLM()
     indexes: dict[str, tuple[Any, Any]] = {}
