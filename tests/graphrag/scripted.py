@@ -57,9 +57,10 @@ def answer(prompt: str) -> str:
         return '{"entities": [], "relations": []}'
     if "Write a report about a group" in prompt:
         (statements,) = fenced(prompt, "statements")
-        numbers = [int(number) for number in re.findall(r"^\[(\d+)\]", statements, re.MULTILINE)]
+        numbered = re.findall(r"^\[(\d+)\] (.*)", statements, re.MULTILINE)
+        numbers = [int(number) for number, _ in numbered]
         findings = [
-            {"text": "They belong together.", "sources": numbers[:2]},
+            {"text": f"They belong together. {numbered[0][1]}", "sources": numbers[:2]},
             {"text": "This is invented.", "sources": [999]},
         ]
         return json.dumps({"title": "A group", "summary": "A summary.", "rating": "7/10", "findings": findings})
