@@ -1,11 +1,12 @@
 """The graph in a database: the search over it is that of the graph in memory, and writes leave only what is there."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from sqlalchemy import text
@@ -92,7 +93,19 @@ OPTIONS = [
 ]
 
 
+ADA = ("ada", "knew", "mary"), ("ada", "knew", "ada lovelace")
+TWO_COMMON = {  # one of them only beyond the other
+    "p0": Passage(Counter(), Counter(), [], 0),
+    "p1": Passage(Counter(), Counter(), [], 0),
+    "p2": Passage(Counter(), Counter(ADA[:1]), [], 0),
+    "p3": Passage(Counter(), Counter(ADA[:1]), [], 0),
+    "p4": Passage(Counter(), Counter(ADA[1:]), ["mary"], 0),
+    "p5": Passage(Counter(), Counter(ADA), ["charles babbage"], 0),
+}
+
+
 @given(passages(), st.integers(0, 2**20), st.integers(0, 2**8 - 1), st.booleans(), st.sampled_from(OPTIONS))
+@example(TWO_COMMON, 0, 0, False, OPTIONS[-1])
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_restricted, options):
     graph.drop()

@@ -220,7 +220,14 @@ class QuestionGraph:
     def _counts(self, contents: HippoRAGState, rows: Mapping[str, int], size: int) -> csr_matrix:
         """The projection of what passages consist of, over the nodes of the part."""
         published, names, p = self._config.published, contents.phrases, len(contents.chunks)
-        common = np.array([phrase_number(name) in self.common for name in names], np.bool_)
+        numbers = np.array([phrase_number(name) for name in names], np.int64)
+        if published.length_normalization and np.isfinite(
+            self._most
+        ):  # a common phrase counts for no length, read or not
+            unread = np.setdiff1d(numbers, self.frontier.ids[self.frontier.further >= 0])
+            with self._open() as self._reader:
+                self._fetched(unread)  # notes what is common
+        common = np.isin(numbers, np.array(sorted(self.common), np.int64))
         seen = contents.graph.without_phrases(common) if common.any() else contents.graph
         found = seen.projection(published.counted, published.length_normalization, published.passage_nodes).tocoo()
         columns = np.array([*(rows.get(name, -1) for name in names), *range(len(rows), len(rows) + p)], np.int64)
