@@ -17,9 +17,10 @@ from llama_index.mrag.voting.ranking import (
     subjects,
     votes_weight,
 )
-from llama_index.mrag.voting.vote_result import run_vote
+from llama_index.mrag.voting.vote_result import rank_by_nearness, run_vote
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
+from llama_index.ragkit.vectors.nearness import Nearness
 
 
 def state_of(flat: np.ndarray, heads: int, dtype: str = "float32") -> MRAGState:
@@ -219,3 +220,17 @@ def test_a_question_has_from_one_subject_to_one_a_part(parts, question):
 def test_subjects_do_not_depend_on_the_unit_of_the_scores(parts, unit):
     best = max(parts)
     assert subjects([unit * part for part in parts], unit * best) == pytest.approx(subjects(parts, best))
+
+
+def test_beside_nearness_as_alone_so_many_places_of_a_ranking_count_as_are_wanted():
+    state, flat = random_state(20)
+    result = run_vote(
+        state, ["a", "b"], flat[:2], vote="mrag", count=20, wanted=3, fusion="reciprocal_rank"
+    )  # the heads vote for all twenty
+    assert len(result.tally.rows) == 20
+    near = Nearness.of(np.ones(20), np.zeros(20), 0.0)
+    ranking = rank_by_nearness(result, near, 1.0, 20).ranking
+    alone = {name: score for name, score in result.ranking if score > 0}
+    assert len(alone) < 7
+    assert [name for name, _ in ranking[: len(alone)]] == list(alone)
+    assert len({score for _, score in ranking[len(alone) :]}) == 1

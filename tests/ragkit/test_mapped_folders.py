@@ -151,3 +151,14 @@ def test_what_was_deleted_stays_in_no_file(tmp_path: Path) -> None:
     mapped.clear()
     mapped.persist(str(path))
     assert os.listdir(tmp_path) == ["x__vector_store.json"]
+
+
+def test_ids_and_records_of_a_mapped_store_equal_those_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x__vector_store.json"
+    mine, opened = filled(path).snapshot(), MatrixVectorStore.mapped(str(path))
+    assert opened is not None
+    mapped = opened.snapshot()
+    assert mapped.ids == mine.ids == mapped.ids
+    assert mapped.records == mine.records
+    opened.delete_nodes(["row é3"])
+    assert opened.snapshot().ids != mine.ids

@@ -221,9 +221,7 @@ class QuestionGraph:
         """The projection of what passages consist of, over the nodes of the part."""
         published, names, p = self._config.published, contents.phrases, len(contents.chunks)
         numbers = np.array([phrase_number(name) for name in names], np.int64)
-        if published.length_normalization and np.isfinite(
-            self._most
-        ):  # a common phrase counts for no length, read or not
+        if published.length_normalization and np.isfinite(self._most):  # common phrases add no length, read or not
             unread = np.setdiff1d(numbers, self.frontier.ids[self.frontier.further >= 0])
             with self._open() as self._reader:
                 self._fetched(unread)  # notes what is common

@@ -82,7 +82,7 @@ class VoteResult:
 
     def _votes(self, count: int) -> NDArray[np.float64]:
         votes = np.zeros(count)
-        votes[self.tally.rows] = combine(self.tally.agreement, self.fusion)
+        votes[self.tally.rows] = combine(self.tally.agreement, self.fusion, self.depth)
         return votes
 
     def votes_for(self, node_id: str) -> tuple[dict[str, float], list[VoteFor]]:

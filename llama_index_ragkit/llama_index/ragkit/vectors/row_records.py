@@ -6,6 +6,7 @@ Both are written to in the same way. Where rows come from a file, those added la
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
+from operator import eq
 from typing import Any, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -165,6 +166,13 @@ class RowsView(Sequence[T], Generic[T]):
 
     def __init__(self, item: Callable[[int], T], rows: Sequence[int] | NDArray[np.intp], lease: object) -> None:
         self._item, self._rows, self._lease = item, rows, lease
+
+    def __eq__(self, other: object) -> bool:  # as the list that it stands for
+        return self is other or (
+            isinstance(other, list | RowsView) and len(self) == len(other) and all(map(eq, self, other))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return len(self._rows)
