@@ -678,7 +678,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         if taken:
             raise ConfigurationError(
                 f"The storage context has another index with the id {index_id!r}, which would be lost. Choose an id "
-                f"that none has, or keep {old_id!r}. Nothing was changed."
+                f"that is free, or keep {old_id!r}. Nothing was changed."
             )
         self._index_struct.index_id = index_id
         store.add_index_struct(self._index_struct)

@@ -86,8 +86,8 @@ class SummaryWriter:
         Raises
         ------
         ConfigurationError, LanguageModelError
-            For an error that the others would meet too, for the same failure of the server several times in a row, and
-            if each of several failed without a reply of the model, and none of them had failed before.
+            For an error that the others would meet too; if the server fails in the same way several times in a row; if
+            each of several failed without a reply of the model, and none of them had failed before.
         """
         resources = self._resources
         needs_llm = resources.summarizer is not None and resources.summarizer.needs_llm

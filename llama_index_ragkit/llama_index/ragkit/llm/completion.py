@@ -1,7 +1,7 @@
 """A single LLM call with retries.
 
 Transient failures (:func:`is_transient`) are retried with exponential backoff. A reply that cannot be used is asked for
-again at once, with what is wrong with it and at a higher temperature, but without the reply, which small models repeat.
+again at once, with the reason and at a higher temperature, but without the reply, since small models repeat it.
 Many clients retry on their own as well: set `max_retries=0` on the LLM, so that the attempts do not multiply.
 """
 

@@ -42,7 +42,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1 or not 0 <= self.min_wait <= self.max_wait:
-            raise ConfigurationError(f"{self}: needed are max_attempts >= 1 and 0 <= min_wait <= max_wait.")
+            raise ConfigurationError(f"{self} needs max_attempts >= 1 and 0 <= min_wait <= max_wait.")
 
     def wait(self, attempt: int, error: BaseException | None) -> float:
         """Seconds to wait after the `attempt`-th call (from 1) ended in `error`."""

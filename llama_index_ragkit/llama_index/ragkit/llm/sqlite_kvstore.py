@@ -83,8 +83,8 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
             except (sqlite3.Error, OSError) as error:
                 if sqlite_layout.is_readonly(error):
                     raise ReadOnlyError(
-                        f"The SQLite file {self._path} can only be read here: {error}. Write to it as a user who may, "
-                        "where it and its folder may be written to."
+                        f"The SQLite file {self._path} can only be read here: {error}. Write to it as a user who "
+                        "may write to the file and its folder."
                     ) from error
                 raise StorageError(
                     f"The SQLite file {self._path} cannot be used: {error}. It must be a new file or one that this "

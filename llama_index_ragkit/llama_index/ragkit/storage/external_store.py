@@ -186,7 +186,7 @@ class ExternalVectorStore(ShortRepr):
             raise self._cannot_delete(error) from error
         if not by_row:
             raise UnsupportedStoreError(
-                f"{self._name} deletes whole documents alone. An index whose vectors it holds needs a store that "
+                f"{self._name} deletes only whole documents. An index whose vectors it holds needs a store that "
                 "deletes rows by their ids as well: take one that implements delete_nodes(node_ids), or pass it as "
                 "vector_store= of an index in memory."
             )

@@ -57,7 +57,7 @@ def real_folder(path: str | Path) -> Path:
         folder.exists()  # asks the system, to which a name may be too long
         return folder
     except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise ConfigurationError(f"{path!r} is no path of a folder: {error}.") from error
+        raise ConfigurationError(f"{path!r} is not the path of a folder: {error}.") from error
 
 
 def is_temporary(path: Path) -> bool:

@@ -246,7 +246,7 @@ def _check_entries(context: StorageContext) -> None:
         # A FileKVStore checks what it reads.
         tables = kvstore.to_dict() if type(kvstore) is SimpleKVStore else {}
         if not all(isinstance(entry, dict) for table in tables.values() for entry in table.values()):
-            raise TypeError("an entry of the document store is no object")
+            raise TypeError("an entry of the document store is not an object")
     if isinstance(index_store, SimpleIndexStore):
         for entry in index_entries(index_store).values():
             if not isinstance(entry[TYPE_KEY], str) or not isinstance(entry[DATA_KEY], str | dict):

@@ -50,8 +50,8 @@ class DerivedStruct(IndexStruct):
     uid : 8 hexadecimal digits in every name, which distinguish two indexes of one kind
     generation : incremented by every write; each part of the index stores it, so that parts of different generations
         are detected
-    token : a random string of the last write, which each part of the index stores too: two writers that started from
-        one generation arrive at the same number, but not at the same token
+    token : a random string of the last write, which each part of the index stores too. Two writers that started from
+        one generation get the same number, but not the same token
     building : whether a write is incomplete
     cached : whether records were extracted through a cache that outlives the process, which deletes must clear as well
     cache_id : the identity of that cache
