@@ -347,7 +347,7 @@ def test_a_store_that_cannot_delete_is_refused() -> None:
     with pytest.raises(UnsupportedStoreError, match="Deaf"):
         StoredSpace("chunks", "u", Deaf(), records_of("u"))
     space = StoredSpace("chunks", "u", OfDocuments(), records_of("u"))
-    with pytest.raises(UnsupportedStoreError, match="OfDocuments deletes whole documents alone"):
+    with pytest.raises(UnsupportedStoreError, match="OfDocuments deletes only whole documents"):
         run_steps(space.begin("write", [], DIM))
 
 

@@ -33,12 +33,12 @@ __all__ = ["Builder", "SummaryBuilder"]
 class Builder(ABC, Generic[Config, State]):
     """Derives and stores the data of a method, and reads what queries need of it.
 
-    Where an index is in memory, :meth:`load` returns the state of all of it, which every query reads and every write
-    advances. Where it is served from stores, that state is empty, and :meth:`view` gives the state for one question, in
-    which the method searches in the same way. Rows are written such that a write that was killed may be repeated.
+    If an index is in memory, :meth:`load` returns the state of all of it, which every query reads and every write
+    advances. If it is served from stores, that state is empty, and :meth:`view` gives the state for one question, which
+    the method searches in the same way. Write rows so that a write that was killed can be repeated.
 
-    :meth:`apply` deletes everything that refers to removed nodes before it calls a model or stores anything, so that a
-    write that is killed leaves nothing of a deleted document behind; :meth:`load` repairs the remains of such a write.
+    :meth:`apply` deletes everything that refers to removed nodes before it calls a model or stores anything. So a write
+    that is killed leaves nothing of a deleted document behind. :meth:`load` repairs the remains of such a write.
 
     A subclass may take further keywords of its index that are neither parameters nor common to all methods.
 
@@ -51,10 +51,11 @@ class Builder(ABC, Generic[Config, State]):
     Attributes
     ----------
     spaces : the vector spaces that are kept in stores
-    few : chunks that pass a filter, up to which a question reads all of them: what is derived from them together, such
-        as a mean, is then that of an index of these alone
-    waits_for_all : whether what is derived depends on which nodes are given together. These are written in parts; the
-        builder derives it with the last of them (`Change.more`), or by :meth:`derive_waiting` if that never comes
+    few : if at most this many chunks pass a filter, a question reads all of them. Whatever is derived from them
+        together, such as a mean, is then the same as in an index of only these
+    waits_for_all : whether the derived data depend on which nodes are given together. Such nodes are written in parts.
+        The builder derives the data with the last part (`Change.more`), or by :meth:`derive_waiting` if that never
+        comes
     keeps_terms : whether the index keeps the :meth:`terms_of` chunks; not for a method that searches other texts
     lexical_source : what :meth:`terms_of` counts, stored with the terms: where another version counted something else,
         they are made again when an index is loaded; in stores they stay as they are
@@ -88,14 +89,14 @@ class Builder(ABC, Generic[Config, State]):
 
     @abstractmethod
     def apply(self, state: State, change: Change) -> Steps[State]:
-        """Store what is derived from a change, and return the new state."""
+        """Store the data derived from a change, and return the new state."""
 
     def terms_of(self, node: BaseNode, record: Record | None) -> Counter[str]:
-        """The terms that a chunk is found by, each with its number: those of the text that is embedded.
+        """The terms by which a chunk is found, with their counts: those of the embedded text.
 
         Parameters
         ----------
-        record : what the extractor read from the node; None if it failed, or there is none
+        record : the extractor's result for the node; None if it failed, or if there is no extractor
         """
         return lexical_terms(embed_text(node))
 
@@ -157,7 +158,7 @@ class Builder(ABC, Generic[Config, State]):
         return state
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[State]:
-        """The state for a question, from the chunks near to it; a method without it is served from memory alone."""
+        """The state for a question, from the chunks near to it; a method without it is served only from memory."""
         raise NotImplementedError
 
     @immediate
@@ -193,11 +194,11 @@ class Builder(ABC, Generic[Config, State]):
 
     @immediate
     def retry(self, state: State) -> State:
-        """Retry failures other than those of node extraction, and return the new state."""
+        """Retry all failures except those of node extraction, and return the new state."""
         return state
 
     def failures(self, state: State) -> Sequence[Failure]:
-        """Failures other than those of node extraction."""
+        """All failures except those of node extraction."""
         return ()
 
 
@@ -210,7 +211,7 @@ class SummaryBuilder(Builder[Config, State]):
 
     @abstractmethod
     def rebuild(self, state: State) -> Steps[State]:
-        """Recompute what is summarised, as a build from all documents at once would."""
+        """Recompute the summarised groups as a build from all documents at once would."""
 
     @abstractmethod
     def missing(self, state: State) -> int:

@@ -21,12 +21,12 @@ class Change:
     ----------
     added : nodes with text to derive from, in canonical order; their rows are in the space "chunks"
     vectors : one row for each of `added`
-    records : results of the extractor by node id; nodes for which it failed, or found nothing, are missing
+    records : results of the extractor by node id; nodes that it failed at, or found nothing in, are missing
     removed : ids of nodes whose rows were deleted from the space "chunks"; a node that changed is in both
     before : a snapshot that has these rows, and perhaps others
     repeated : ids of `added` that did not change: an earlier, incomplete write may have derived something from them
         already
-    more : whether other nodes that were given together with these follow in writes of their own
+    more : whether more nodes that were given together with these follow in later writes
     """
 
     added: Sequence[BaseNode] = ()

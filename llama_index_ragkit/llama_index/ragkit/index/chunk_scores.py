@@ -64,8 +64,8 @@ class SharedQuestion:
 def summed(found: Mapping[str, ChunkScores]) -> tuple[list[str], Floats, dict[str, Floats]]:
     """Chunks, their nearness, and what each index adds to it, in standard deviations.
 
-    A chunk that an index has not read, since it is served from stores, gets the least that the index gives. Structures
-    of one evidence are not independent: those of weaker walks count in part beside others.
+    An index that is served from stores has not read every chunk; the others get the least that it gives. Structures
+    that rest on one evidence are not independent, so those of weaker walks count only in part.
 
     Parameters
     ----------

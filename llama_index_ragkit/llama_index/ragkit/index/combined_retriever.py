@@ -68,22 +68,22 @@ class _Found:
 
 
 class CombinedRetriever(BaseRetriever):
-    """Retrieves chunks by all that several indexes of the same chunks know about a question.
+    """Retrieves chunks by everything that several indexes of the same chunks know about a question.
 
     All methods score on one scale: nearness in standard deviations, plus a structure as far as it can be trusted for
-    the question. So structures add up: the score is that of the sum of nearness and what each method
-    adds (:meth:`explain`), in [0, 1], comparable within one answer, with 0.5 as a cutoff
-    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). Where two indexes rest on the same evidence,
-    as two walks over the same names do, the weaker counts in part.
+    the question. So structures can be added: the score is the sum of nearness and what each method adds
+    (:meth:`explain`). It is scaled to [0, 1] with 0.5 as a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`), and comparable within one answer. If two
+    indexes rest on the same evidence, as two walks over the same names do, the weaker one counts in part.
 
     Each index is searched with the defaults of its method. Nearness and the vector of the question are computed once
-    for indexes in memory whose chunks lie in the same order and which share an embedding model.
+    for indexes in memory that have their chunks in the same order and share an embedding model.
 
     Parameters
     ----------
     indexes : at least two, of different methods, over the same chunks and with the same embedding model. One of them
-        must compare chunks as they are: HippoRAG, PG-RAG, MRAG or Graph RAG. RAPTOR is refused: it scores summaries,
-        and adds nothing to the scores of chunks
+        must compare chunks as they are: HippoRAG, PG-RAG, MRAG or Graph RAG. RAPTOR is rejected, since it scores
+        summaries and adds nothing to the scores of chunks
     similarity_top_k : maximum number of nodes, at least 1 [10]
     token_budget : maximum number of tokens of all nodes; None for no limit [None]
     filters, node_ids, doc_ids : restrict the nodes [None]

@@ -1,4 +1,4 @@
-"""`DerivedIndex`: the base of all indexes, which store chunks and what a method derives from them."""
+"""`DerivedIndex`: the base class of all indexes, which store chunks and the data that a method derives from them."""
 
 import inspect
 from abc import abstractmethod
@@ -81,11 +81,11 @@ _OF_BOTH = _OF_RESOURCES | {"fallback"}
 
 
 class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]):
-    """An index used like `VectorStoreIndex`, over chunks and what a method derives from them.
+    """An index over chunks and the data that a method derives from them, used like `VectorStoreIndex`.
 
-    Everything it stores is in the `StorageContext`: the unchanged nodes in the docstore, embeddings in vector spaces
-    of its own, records in the key-value store of the docstore, parameters in the index store. Every write has a
-    synchronous and an asynchronous method, neither built on the other; readers see the state before or after a write,
+    The index stores everything in the `StorageContext`: the unchanged nodes in the docstore, embeddings in its own
+    vector spaces, records in the key-value store of the docstore, parameters in the index store. Every write has a
+    synchronous and an asynchronous method, neither built on the other. Readers see the state before or after a write,
     never an intermediate one.
 
     A method derives its index from this class and sets its class attributes.
@@ -101,29 +101,29 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     retriever_cls : the class of the retriever that `as_retriever` returns
     keywords : the keywords of the constructor, a `TypedDict`
     default_extractor, default_summarizer : used where none is passed; None where the method has none
-    rule_extractor : an extractor without an LLM, which stands in for one with in estimates and at nodes where that
-        failed; None where there is none
-    rule_summarizer : a summarizer without an LLM, which writes the summaries at which one with failed; None where there
-        is none
+    rule_extractor : an extractor without an LLM, which replaces one with an LLM in estimates, and for nodes that it
+        failed at; None if there is none
+    rule_summarizer : a summarizer without an LLM, which writes the summaries that one with an LLM failed at; None if
+        there is none
 
     Parameters
     ----------
     nodes, objects, index_struct, storage_context, callback_manager, transformations, show_progress :
-        as in every LlamaIndex index. The storage context says where the index lives: vectors of one that was made with
-        `vectors=` (:func:`llama_index.ragkit.sql.storage_context`) stay in these stores, and each question reads what
-        it needs, for many processes or more than memory holds; otherwise all of the index is in memory, and every
-        answer is exact
+        as in every LlamaIndex index. The storage context says where the index lives. If it was made with `vectors=`
+        (:func:`llama_index.ragkit.sql.storage_context`), vectors stay in these stores and each question reads what it
+        needs, for many processes or more than memory holds. Otherwise all of the index is in memory, and every answer
+        is exact
     llm, embed_model : default to `Settings`; `llm` is resolved when it is first needed
-    vector_store : a store to which complete chunks are written as well, so that a plain `VectorStoreIndex` over it
-        works; default the store in the namespace `<method>_chunks` of the storage context, or else the one that the
-        context was made with (`StorageContext.from_defaults(vector_store=...)`), unless another index writes to it
+    vector_store : a store to which complete chunks are also written, so a plain `VectorStoreIndex` over it works.
+        Default: the store in the namespace `<method>_chunks` of the storage context, or else the one that the context
+        was made with (`StorageContext.from_defaults(vector_store=...)`), unless another index writes to it
     extractor : the component that extracts records from nodes, for methods that have one; default `default_extractor`
     num_workers : maximum number of concurrent LLM calls, at least 1
     on_error : what happens when the LLM step of a node fails after all retries: "record" stores the failure for
         :meth:`retry_failed` and continues; "raise" ends the write with the error
-    fallback : "rules" has what the LLM failed at done without one: nodes read by `rule_extractor`, summaries written
-        by `rule_summarizer`, where the method has them. :meth:`failures` names them, and :meth:`retry_failed` tries the
-        LLM again; None leaves them without a record
+    fallback : with "rules", `rule_extractor` reads the nodes and `rule_summarizer` writes the summaries that the LLM
+        failed at, if the method has them. :meth:`failures` lists these, and :meth:`retry_failed` tries the LLM again.
+        None leaves them without a record
     cache : a path (one SQLite file), a LlamaIndex `KVStore` or an `ExtractionCache`: LLM results are written there as
         they arrive, so that a build that was killed does not pay for them again
     prices : what a million tokens cost, as for :meth:`estimate`, so that progress bars and the line that a write logs
@@ -632,14 +632,14 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return await arun_steps(self._writer.retry_failed())
 
     def failures(self) -> list[Failure]:
-        """The LLM steps that failed, each with what it was made for and why: nodes, then summaries and other steps.
+        """The LLM steps that failed, what each was for and why it failed; nodes first, then summaries and other steps.
 
         :meth:`retry_failed` tries them again.
         """
         return run_steps(self._writer.failures())
 
     def forget_cache(self) -> None:
-        """Declare that the extraction cache of the build no longer exists, so that deletes do not ask for it."""
+        """Declare that the extraction cache of the build no longer exists, so deletes stop requiring it."""
         run_steps(self._writer.forget_cache())
 
     # -- reading --------------------------------------------------------------------------------------------
@@ -651,7 +651,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     @property
     def unfinished(self) -> list[str]:
-        """Documents whose last write ended early: ids to insert, refresh or delete again.
+        """The ids of the documents whose last write ended early: insert, refresh or delete these again.
 
         Nodes that were inserted without their documents are named by their own ids.
         """
@@ -664,7 +664,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         Raises
         ------
         ConfigurationError
-            If another index of the context has it: that one could no longer be opened, nor be rid of its documents.
+            If another index of the context has it: that index could no longer be opened, and its documents could no
+            longer be deleted.
         """
         store, old_id = self._storage_context.index_store, self.index_id
         if index_id == old_id:
@@ -676,7 +677,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         if taken:
             raise ConfigurationError(
                 f"The storage context has another index with the id {index_id!r}, which would be lost. Choose an id "
-                f"that none has, or keep {old_id!r}. Nothing was changed."
+                f"that is free, or keep {old_id!r}. Nothing was changed."
             )
         self._index_struct.index_id = index_id
         store.add_index_struct(self._index_struct)
@@ -685,8 +686,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def as_retriever(self, **kwargs: Any) -> BaseRetriever:
         """A retriever of the method over this index.
 
-        Keywords of core's query and chat engines are ignored, since `as_query_engine` and `as_chat_engine` pass theirs
-        to this method too; the retriever rejects other unknown ones.
+        `as_query_engine` and `as_chat_engine` also pass their keywords to this method, so keywords of core's query and
+        chat engines are ignored. The retriever rejects other unknown ones.
         """
         own = names_of(self.retriever_cls.keywords)
         given = {**llm_of_engine(own), **without_engine_keywords(kwargs, own)}
@@ -694,16 +695,14 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return retriever
 
     def as_query_engine(self, llm: LLMType | None = None, **kwargs: Any) -> BaseQueryEngine:
-        """A query engine over :meth:`as_retriever`, as core makes it; `llm` also makes the steps of retrieval that need
-        a language model.
-        """
+        """A query engine of core over :meth:`as_retriever`; retrieval steps with a language model use `llm` too."""
         with engine_llm(llm):
             return super().as_query_engine(llm, **kwargs)
 
     def as_chat_engine(
         self, chat_mode: ChatMode = ChatMode.BEST, llm: LLMType | None = None, **kwargs: Any
     ) -> BaseChatEngine:
-        """A chat engine over :meth:`as_query_engine` or :meth:`as_retriever`, as core makes it."""
+        """A chat engine of core over :meth:`as_query_engine` or :meth:`as_retriever`."""
         with engine_llm(llm):
             return super().as_chat_engine(chat_mode, llm, **kwargs)
 
@@ -735,8 +734,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         path : where to write it; None for a page that a notebook shows
         query : a question to retrieve for first; default the last query of a retriever, if any
         kwargs : of the retriever that answers `query`, and of the method's own page. `filters`, `node_ids` and
-            `doc_ids` restrict the page too, with or without a question: nothing of other nodes is on it. So does what
-            the last query was restricted to, where that is shown
+            `doc_ids` also restrict the page, with or without a question: it shows nothing of other nodes. If the page
+            shows the last query, the restrictions of that query apply too
 
         Returns
         -------
@@ -774,23 +773,23 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         prices: Prices | None = None,
         **parameters: Any,
     ) -> Estimate:
-        """Estimate what a build over documents asks of the LLM and of the embedding model, without calling either.
+        """Estimate the work of the LLM and of the embedding model in a build over documents, without calling either.
 
-        Chunks are counted. Texts that the method derives from them are counted by building over a sample, with an
-        extractor without an LLM in place of one with (`rule_extractor`), and are exact where the index is built without
-        an LLM and without summaries, and the sample is the whole.
+        Chunks are counted. To count the texts that the method derives from them, a sample is built, with
+        `rule_extractor` in place of an extractor with an LLM. These counts are exact if the index is built without an
+        LLM and without summaries, and if the sample is the whole corpus.
 
         Parameters
         ----------
         documents : the documents of the index
         extractor, summarizer, transformations : as passed to the index
-        llm : its system prompt counts too, and its context window decides how many calls there are; default that of
+        llm : its system prompt counts too, and its context window decides how many calls there are. Default: the LLM of
             `Settings`, if one is set
-        sample : largest number of chunks that are built over; more take longer
+        sample : maximum number of chunks that are built over; more take longer
         prices : what a million tokens cost, such as `{"prompt": 0.15, "completion": 0.6, "embedding": 0.02}`, for
             `cost` of the estimate; None for no cost
         parameters : of the method, as passed to the index; those that decide what is embedded count. With
-            `embed_model=`, chunks that are longer than it reads count as their windows; it is not called
+            `embed_model=`, a chunk that is longer than the model reads counts as its windows; the model is not called
 
         Returns
         -------

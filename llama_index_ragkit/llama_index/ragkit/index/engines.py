@@ -1,4 +1,4 @@
-"""What core's engines and retrievers need of an index that is no `VectorStoreIndex`."""
+"""What core's engines and retrievers need from an index that is not a `VectorStoreIndex`."""
 
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,13 +42,13 @@ class NotAVectorStoreIndexError(ConfigurationError, AttributeError):
 
 class AutoRetriever(ShortRepr, VectorIndexAutoRetriever):
     """Core's `VectorIndexAutoRetriever` for an index of these packages: a language model infers the question, the
-    metadata filters and the number of results from what the user asked.
+    metadata filters and the number of results from the user's request.
 
     Parameters
     ----------
     index : the index to search
     vector_store_info : what the index is about, and the metadata that can be filtered by
-    llm : infers them; default that of the index
+    llm : infers them [the LLM of the index]
     similarity_top_k : maximum number of results [10]
     max_top_k, empty_query_top_k, prompt_template_str, extra_filters, callback_manager, object_map, objects, verbose :
         as in `VectorIndexAutoRetriever`

@@ -14,10 +14,10 @@ class Failure:
 
     Attributes
     ----------
-    node_id : what it was made for: a node, a summary, a document
-    step : what failed: the prompt, or else the kind of the component
-    reason : why
-    by : what stood in without an LLM, if something did: a class; for a report of Graph RAG "extract", its statements
+    node_id : the node, summary or document that the step was for
+    step : the step that failed: the prompt, or else the kind of the component
+    reason : why it failed
+    by : the class that did the step without an LLM, if one did; "extract" for a report of Graph RAG, made of statements
     """
 
     node_id: str

@@ -41,19 +41,20 @@ class _Chunks:
 class HybridRetriever(ShortRepr, BaseRetriever):
     """Retrieves the nodes nearest to a question by vectors and words together, from memory.
 
-    Nodes are ranked by ``(1 - w) z(cosine) + w z(BM25)``: both are standardised over the hundred best of the question,
-    so that the scale of the embedding model's cosines does not matter. w is `lexical_weight` for a usual question, more
-    where its words and less where its cosines tell more (:mod:`llama_index.ragkit.vectors.cosine_trust`). Scores are in
-    [0, 1] such that 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`), and are
-    to be compared within one answer only. Words are stemmed in the language of the question; scripts without spaces are
-    searched by characters. Where no node has a word of the question, cosines decide.
+    Nodes are ranked by ``(1 - w) z(cosine) + w z(BM25)``. Both parts are standardised over the hundred best of the
+    question, so the scale of the embedding model's cosines does not matter. w is `lexical_weight` for an ordinary
+    question, more if its words say more, and less if its cosines do (:mod:`llama_index.ragkit.vectors.cosine_trust`).
+    Scores are in [0, 1] and scaled so that 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). Compare them only within one answer. Words are
+    stemmed in the language of the question; scripts without spaces are searched by characters. If no node has a word of
+    the question, cosines decide.
 
-    Nodes can be added and deleted at any time, also while other threads retrieve. It is what every retriever of these
-    packages calls nearness, without the structure of a method, and a baseline for them.
+    You can add and delete nodes at any time, also while other threads retrieve. This ranking is what every retriever of
+    these packages calls nearness, without the structure of a method, and a baseline for them.
 
     Parameters
     ----------
-    nodes : what to search; those without text are left out; embeddings that they have are used
+    nodes : the nodes to search; nodes without text are left out, and embeddings that nodes have are used
     embed_model : as in `VectorStoreIndex` [`Settings.embed_model`]
     similarity_top_k : maximum number of nodes, at least 1 [10]
     lexical_weight : in [0, 1]; 0 for vectors only, 1 for words only [0.5]
@@ -111,7 +112,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         return len(self._contents.state.chunks)
 
     def add_nodes(self, nodes: Sequence[BaseNode]) -> None:
-        """Add nodes, which replace those of the same ids; the last of several with one id counts."""
+        """Add nodes. They replace nodes with the same ids; of several with one id the last counts."""
         given = list({node.node_id: node for node in nodes if embed_text(node)}.values())
         if not given:
             return

@@ -43,7 +43,7 @@ __all__ = [
 
 
 class IndexKeywords(TypedDict, total=False):
-    """Keywords of every index beside LlamaIndex's own; see :class:`~llama_index.ragkit.DerivedIndex`."""
+    """Keywords of every index in addition to LlamaIndex's own; see :class:`~llama_index.ragkit.DerivedIndex`."""
 
     llm: LLMType | None
     embed_model: EmbedType | None

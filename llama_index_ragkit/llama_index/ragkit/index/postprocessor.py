@@ -50,8 +50,8 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     top_n : maximum number of nodes to return; None for all [None]
     token_budget : maximum number of tokens of all nodes, with the metadata that the LLM sees; a node that does not fit
         is skipped; None for no limit [None]
-    filters : metadata filters that nodes of the index must pass to be used; pass the retriever's filters here too, or
-        nodes that the retriever excludes may be returned [None]
+    filters : metadata filters that nodes of the index must pass to be used; pass the retriever's filters here too,
+        otherwise nodes that the retriever excludes may be returned [None]
 
     Raises
     ------

@@ -84,9 +84,9 @@ class Explanation:
 class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, ExplanationType]):
     """Retrieves from a :class:`~llama_index.ragkit.DerivedIndex`, always in its current state.
 
-    Results are new `NodeWithScore` objects with float scores, higher is better; nothing is added to their metadata, and
-    the `QueryBundle` is not changed. Cosines are to its `embedding`, or else to the mean of the vectors of its
-    `custom_embedding_strs` (:func:`~llama_index.ragkit.llm.embeddings.embed_query`); its `query_str` has the words.
+    Results are new `NodeWithScore` objects with float scores, higher is better. Nothing is added to their metadata, and
+    the `QueryBundle` is not changed. Cosines use its `embedding`, or else the mean of the vectors of its
+    `custom_embedding_strs` (:func:`~llama_index.ragkit.llm.embeddings.embed_query`); words come from its `query_str`.
 
     A method derives its retriever from this class and implements the search (`_search`) and explanations
     (`_explanations`), and overrides `_results` if the results are not the best chunks of the ranking.
@@ -102,18 +102,18 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     ----------
     index : the index to search
     similarity_top_k : maximum number of nodes, at least 1 [10]
-    token_budget : maximum number of tokens of all nodes, with the metadata that the LLM sees; a node that does not fit
-        is skipped; None for no limit [None]
+    token_budget : maximum number of tokens of all nodes, with the metadata that the LLM sees. A node that does not fit
+        is skipped. None for no limit [None]
     filters, node_ids, doc_ids : restrict the source nodes; a derived node passes only if all its sources do [None]
     callback_manager, object_map, verbose : as in every LlamaIndex retriever
-    llm : for methods that call an LLM at query time; default that of the index, else `Settings.llm`; resolved when
-        first needed
+    llm : for methods that call an LLM at query time; resolved when first needed [the LLM of the index, else
+        `Settings.llm`]
     prompts : for such methods, replacements of some of `default_prompts`
-    retry : for such methods, how calls are retried [3 attempts]
+    retry : for such methods, how to retry calls [3 attempts]
     llm_mode : for such methods, whether functions or JSON schemas are used; see
         :func:`~llama_index.ragkit.llm.completion.complete` ["auto"]
-    same_language : for such methods, whether replies that are clearly in another language than the question are
-        refused; switch it off where a prompt asks for a translation [True]
+    same_language : for such methods, whether to reject replies that are clearly in another language than the question;
+        switch it off if a prompt asks for a translation [True]
 
     Raises
     ------
@@ -282,8 +282,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     def ask(self, query: QueryType) -> LastQuery | None:
         """Retrieve for the page of the index: the question, its answer and what was found; None if that is gone.
 
-        The page of a question is drawn from this and not from what the index asked last, which may be the question of
-        another user.
+        The page of a question is drawn from this result, since the last query of the index may be that of another user.
         """
         return run_steps(self._ask_steps(as_bundle(query)))[1]
 

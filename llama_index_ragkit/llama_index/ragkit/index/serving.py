@@ -43,7 +43,7 @@ def check_place(
     says = isinstance(context, SQLStorageContext) and context.in_stores
     in_stores = says if stored is None else stored.in_stores
     if in_stores and builder.state_of is Builder.state_of:
-        raise ConfigurationError(f"{owner} is served from memory alone: make its storage context without vectors=.")
+        raise ConfigurationError(f"{owner} is served only from memory: make its storage context without vectors=.")
     if in_stores and given.get("vector_store") is not None:
         raise ConfigurationError(
             "The vectors of this index are in the stores of the storage context: pass vectors= to "

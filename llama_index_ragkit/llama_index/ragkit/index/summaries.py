@@ -86,8 +86,8 @@ class SummaryWriter:
         Raises
         ------
         ConfigurationError, LanguageModelError
-            For an error that the others would meet too, for the same failure of the server several times in a row, and
-            if every one of several failed without a reply of the model, none of which failed before.
+            For an error that the others would meet too; if the server fails in the same way several times in a row; if
+            each of several failed without a reply of the model, and none of them had failed before.
         """
         resources = self._resources
         needs_llm = resources.summarizer is not None and resources.summarizer.needs_llm
@@ -202,7 +202,7 @@ class SummaryMethods:
         return await arun_steps(self._revise(self.builder.write_missing))
 
     def rebuild(self) -> int:
-        """Recompute what is summarised, as a build from all documents at once would.
+        """Recompute the summarised groups as a build from all documents at once would.
 
         Unchanged groups keep their summary and cost nothing.
 

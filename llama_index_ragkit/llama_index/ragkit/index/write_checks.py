@@ -16,7 +16,7 @@ __all__ = ["WriteChecks"]
 
 
 class WriteChecks(Generic[State]):
-    """Compares what an index is written and searched with with that of its build.
+    """Compares the models, components and stores that an index is written and searched with to those of its build.
 
     Parameters
     ----------

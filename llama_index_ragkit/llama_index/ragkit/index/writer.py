@@ -1,9 +1,9 @@
 """`IndexWriter`: the writes of an index as steps, in an order that survives whatever ends them.
 
-A write computes embeddings and extractions before it changes anything. Then it begins (what it is about to write is
-stored as unfinished), stores, derives, deletes, and commits. What names things is stored before them and deleted after
-them, so that a write, or a delete, can be repeated from wherever it ended: by a killed process, an error of a store, an
-interrupt or a cancelled task. In a process that lives on, the next operation first reads the stored state again.
+A write computes embeddings and extractions before it changes anything. Then it begins (whatever it is about to write is
+stored as unfinished), stores, derives, deletes, and commits. Names of things are stored before the things and deleted
+after them. So a write, or a delete, can be repeated from wherever a killed process, an error of a store, an interrupt
+or a cancelled task ended it. In a process that lives on, the next operation first reads the stored state again.
 """
 
 import logging
@@ -79,8 +79,8 @@ class IndexWriter(Generic[State]):
     Attributes
     ----------
     checks : what is refused before a write or a search
-    more_follows : whether what is given to one write after the other belongs together, and more of it follows: what
-        depends on all of it is left to a later write
+    more_follows : whether this write is a part of data that belong together, and more parts follow. Work that depends
+        on all parts is left to a later write
     last_query : the last query of a retriever; dropped when nodes are removed, since its page would show them
     """
 

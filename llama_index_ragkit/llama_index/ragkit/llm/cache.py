@@ -43,8 +43,8 @@ class ExtractionCache(ShortRepr):
     """A cache whose entries record their users and are deleted with the last user.
 
     A user is any string, such as an index with one of its nodes. The same text in two documents, or in two indexes
-    with one cache, costs one LLM call, and its entry is kept until both have released it. What a write uses is claimed
-    until the write has ended (:class:`Claims`): if it never does, :meth:`sweep` releases it.
+    with one cache, costs one LLM call, and its entry is kept until both have released it. A write claims the entries
+    that it uses until it has ended (:class:`Claims`). If it never ends, :meth:`sweep` releases them.
 
     Every method returns steps (:mod:`llama_index.ragkit.steps`). Changes of one entry never overlap: with a
     `BulkKVStore` (SQLite, an SQL database) they are transactions, also across processes; with other stores they are
@@ -74,7 +74,7 @@ class ExtractionCache(ShortRepr):
         return str((after[_IDENTITY] or {})["id"])
 
     def get(self, key: str, user: str) -> Steps[Any | None]:
-        """The value of a key, with `user` recorded as a user; None if there is none."""
+        """The value of a key, with `user` recorded as a user; None if there is no entry."""
         after = yield from self._update({key: partial(_join, user, self._token_of(user), self._unfinished)})
         entry = after[key]
         return None if entry is None else json.loads(entry["value"])
@@ -109,7 +109,7 @@ class ExtractionCache(ShortRepr):
     # -- claims of writes -------------------------------------------------------------------------------
 
     def sweep(self) -> Steps[None]:
-        """Release what was claimed by writes that ended without keeping it, such as builds that were killed.
+        """Release the claims of writes that ended without keeping their entries, such as builds that were killed.
 
         A write of another machine counts as ended after a day.
         """

@@ -1,7 +1,7 @@
 """A single LLM call with retries.
 
 Transient failures (:func:`is_transient`) are retried with exponential backoff. A reply that cannot be used is asked for
-again at once, with what is wrong with it and at a higher temperature, but without the reply, which small models repeat.
+again at once, with the reason and at a higher temperature, but without the reply, since small models repeat it.
 Many clients retry on their own as well: set `max_retries=0` on the LLM, so that the attempts do not multiply.
 """
 
@@ -123,34 +123,34 @@ def complete(
     llm : any LlamaIndex LLM, called by its chat or completion method as in `llm.predict`. An asynchronous driver
         awaits the asynchronous methods, except those that a `CustomLLM` inherits: they would block the event loop, so
         its synchronous methods run in a thread
-    prompt : formatted with `prompt_args`; never changed. If it does not fit into the context window of the model
-        beside its reply, texts given as :class:`~llama_index.ragkit.llm.context_window.PromptTexts` are cut. If the
-        server says that it is still too long, it is cut to what the server takes, or else by a quarter, and so are
-        later ones
+    prompt : formatted with `prompt_args`; never changed. If prompt and reply do not fit into the context window of the
+        model, texts given as :class:`~llama_index.ragkit.llm.context_window.PromptTexts` are cut. If the server says
+        that the prompt is still too long, it is cut to what the server takes, or else by a quarter, and so are later
+        ones
     parse : parses the reply; a `ValueError` (`ParseError`, pydantic's `ValidationError`) rejects it. A reply that
         repeats the prompt or its worked example is rejected before, and one that ends in a loop is cut
-    mode : "auto" uses a function call or a JSON schema where the model's metadata say that it has them, and text for
-        the next attempt if that fails. As long as no JSON of a model could be read, a further attempt asks for numbered
-        lines, where the prompt can (:func:`~llama_index.ragkit.llm.prompts.in_lines`); what could be read first is how
-        this model is asked from then on. "text" uses text in the form of the prompt, "lines" numbered lines; "function"
-        (the model calls a function whose parameters are the fields of `output_cls`) and "json_schema"
-        (`llm.structured_predict`) always. `parse` receives JSON text from the last two
+    mode : "auto" uses a function call or a JSON schema if the model's metadata say that it has them, and text for the
+        next attempt if that fails. As long as no JSON of a model could be read, another attempt asks for numbered
+        lines, if the prompt can (:func:`~llama_index.ragkit.llm.prompts.in_lines`). The first form that could be read
+        is used for this model from then on. "text" uses text in the form of the prompt, and "lines" numbered lines.
+        "function" (the model calls a function whose parameters are the fields of `output_cls`) and "json_schema"
+        (`llm.structured_predict`) always use these; `parse` then receives JSON text
     output_cls : the schema of the reply; without one the reply is text in every mode
     name : of the prompt, for messages of errors
     rejected : an earlier reply to this prompt that could not be used
     like : a text; a reply that is clearly in another language is rejected. "" for none
-    reply_tokens : the most tokens that the reply can need, sent with the call where the class of the model is known to
-        take a bound; fewer where the window has no room for them. A reply that is cut there is read as far as it goes.
-        A model that thinks longer, or whose server refuses a bound, is asked without. None for no bound
+    reply_tokens : maximum number of tokens that the reply can need. It is sent with the call if the class of the model
+        is known to take a bound, and is lowered if the window has no room. A reply that is cut there is read as far as
+        it goes. If a model thinks longer, or if its server refuses a bound, the call has none. None for no bound
 
     Raises
     ------
     ExtractionError
-        When the last attempt failed, or one with an error that is not retried; its cause is that error.
+        If the last attempt failed, or one failed with an error that is not retried; that error is its cause.
         `ParseError` if the model replied, and the reply could not be used; `LanguageModelError` for an error that every
         further call would meet too.
     ConfigurationError
-        If the model does not support `mode`, or is the `MockLLM` that stands for no model.
+        If the model does not support `mode`, or is LlamaIndex's `MockLLM`, which means that there is no model.
     """
     reply = yield from ask(
         llm,
@@ -194,7 +194,7 @@ def ask(
 
 
 def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
-    """A language model, or else that of `Settings`.
+    """A language model, or else the one of `Settings`.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
     Raises
     ------
     ConfigurationError
-        If there is none, or only a mock.
+        If there is no model, or only a mock.
     """
     try:
         found = llm or Settings.llm
@@ -220,7 +220,7 @@ def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
 def known_llm(llm: LLM | None) -> LLM | None:
     """A language model, or else the one that was set in `Settings`; None if none was, or only a mock.
 
-    For estimates: nothing is looked for, and nothing is refused.
+    This is for estimates: it looks for no model and raises no error.
     """
     if llm is not None:
         return llm

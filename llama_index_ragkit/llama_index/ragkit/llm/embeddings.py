@@ -90,7 +90,7 @@ def _embedded(model: BaseEmbedding, texts: Sequence[str], show_progress: bool, n
             bar.update(len(block))
     lengths = sorted({block.shape[1] for block in blocks})
     if len(lengths) > 1:
-        raise EmbeddingError(f"The embedding model returned vectors of lengths {lengths}; all must have one.")
+        raise EmbeddingError(f"The embedding model returned vectors of lengths {lengths}; all must be equal.")
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
@@ -102,7 +102,7 @@ def as_matrix(
         raise EmbeddingError(f"The embedding model returned {len(vectors)} vectors for {len(texts)} texts.")
     lengths = sorted({len(vector) for vector in vectors})
     if len(lengths) > 1 or lengths == [0]:
-        raise EmbeddingError(f"The embedding model returned vectors of lengths {lengths}; all must have one, above 0.")
+        raise EmbeddingError(f"The embedding model returned vectors of lengths {lengths}; all must be equal, above 0.")
     if dimension is not None and lengths != [dimension]:
         raise EmbeddingError(
             f"Vectors of length {lengths[0]} do not match the index, whose vectors have length {dimension}."

@@ -11,7 +11,7 @@ PER_TOKENS = 1_000_000
 
 
 class Prices(TypedDict, total=False):
-    """What a million tokens cost, in any currency; 0 for what is left out.
+    """What a million tokens cost, in any currency; a price that is left out is 0.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ def check_prices(prices: Prices) -> Mapping[str, float]:
     Raises
     ------
     ConfigurationError
-        If a name is unknown, or a price is no number from 0.
+        If a name is unknown, or a price is not a number of at least 0.
     """
     given: Mapping[str, object] = dict(prices)
     names = sorted(Prices.__annotations__)

@@ -26,14 +26,14 @@ _CONNECTION, _TIMEOUT = re.compile("Connect|Timeout"), re.compile("Timeout")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often an LLM call is tried, and the waits between.
+    """How often an LLM call is tried, and how long to wait between attempts.
 
     Attributes
     ----------
-    max_attempts : calls in all, at least 1
-    min_wait : seconds before the second call; each further wait is twice as long. Waits are shortened at
-        random by up to a half, so that workers that failed together do not retry together
-    max_wait : the longest wait in seconds, also where a server requests more (`Retry-After`)
+    max_attempts : total number of calls, at least 1
+    min_wait : seconds before the second call; each later wait is twice as long. Waits are shortened at random by up to
+        a half, so that workers that failed together do not retry together
+    max_wait : the longest wait in seconds, even if a server requests more (`Retry-After`)
     """
 
     max_attempts: int = 3
@@ -42,7 +42,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1 or not 0 <= self.min_wait <= self.max_wait:
-            raise ConfigurationError(f"{self}: needed are max_attempts >= 1 and 0 <= min_wait <= max_wait.")
+            raise ConfigurationError(f"{self} needs max_attempts >= 1 and 0 <= min_wait <= max_wait.")
 
     def wait(self, attempt: int, error: BaseException | None) -> float:
         """Seconds to wait after the `attempt`-th call (from 1) ended in `error`."""

@@ -30,15 +30,15 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
     """A key-value store in one SQLite file, for many threads and several processes at once.
 
     Every write is one transaction, on disk when the method returns; a killed process leaves the file readable. A
-    delete overwrites the data with zeros and truncates the write-ahead log, so that no byte of deleted or replaced
-    values remains in the file or in the files beside it. Where another process is reading the log, that happens as soon
-    as it has finished; after a killed process, when the file is next opened. Of keys, hashes may remain.
+    delete overwrites the data with zeros and truncates the write-ahead log, so no byte of deleted or replaced values
+    remains in the file or in the files next to it. If another process is reading the log, that happens as soon as it
+    has finished; if a process was killed, when the file is next opened. Hashes of keys may remain.
 
     Parameters
     ----------
     path : the file; it and its folder are created. ":memory:" keeps everything in memory. Network file systems are not
-        supported: SQLite's write-ahead log needs shared memory. A file that may not be written to, or whose folder may
-        not, can be read
+        supported: SQLite's write-ahead log needs shared memory. If the file or its folder may not be written to, the
+        file can still be read
 
     Raises
     ------
@@ -83,8 +83,8 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
             except (sqlite3.Error, OSError) as error:
                 if sqlite_layout.is_readonly(error):
                     raise ReadOnlyError(
-                        f"The SQLite file {self._path} can only be read here: {error}. Write to it as a user who may, "
-                        "where it and its folder may be written to."
+                        f"The SQLite file {self._path} can only be read here: {error}. Write to it as a user who "
+                        "may write to the file and its folder."
                     ) from error
                 raise StorageError(
                     f"The SQLite file {self._path} cannot be used: {error}. It must be a new file or one that this "

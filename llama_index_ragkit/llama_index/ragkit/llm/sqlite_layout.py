@@ -1,9 +1,9 @@
 """The tables of a `SQLiteKVStore`, laid out so that deletes leave no bytes.
 
-SQLite's `secure_delete` overwrites what is deleted, but not the copies that it made before: it splits and merges the
-pages of a table by copying rows to the pages beside, and the old place of a row stays readable in the gap of its page.
-Two rules avoid such copies. Rows are only appended, under increasing ids, so that a full page is followed by a new one
-and never split. And a row is deleted by emptying its columns, so that pages are never merged. Keys are found by a hash
+SQLite's `secure_delete` overwrites deleted rows, but not the copies that it made of them before. It splits and merges
+the pages of a table by copying rows to neighbouring pages, and the old place of a row stays readable in the gap of its
+page. Two rules avoid such copies. Rows are only appended, under increasing ids, so a full page is followed by a new one
+and never split. And a row is deleted by emptying its columns, so pages are never merged. Keys are found by a hash
 in a table of its own, in which copies are harmless. Once half of the file is empty rows, it is rewritten.
 """
 

@@ -1,9 +1,9 @@
-"""Texts that are longer than an embedding model reads, as windows: their vector is the mean of those of the windows.
+"""Windows of texts that are longer than an embedding model reads: the vector of a text is the mean of theirs.
 
-A model that reads 256 tokens embeds the beginning of a chunk of 1,024, and nothing in its vector tells of the rest. So
-a longer text is cut at the ends of sentences into windows that the model reads whole, each of which is embedded.
+A model that reads 256 tokens embeds the beginning of a chunk of 1,024, and its vector says nothing about the rest. So a
+longer text is cut at the ends of sentences into windows that the model reads whole, and each window is embedded.
 
-Tokens are counted by LlamaIndex's tokenizer, which is not the model's own: windows are smaller than the limit.
+LlamaIndex's tokenizer counts the tokens. It is not the model's own, so windows are smaller than the limit.
 """
 
 import math
@@ -24,8 +24,8 @@ _FILLED = 0.8  # of the limit, by another tokenizer than the model's
 def most_tokens(model: BaseEmbedding) -> int | None:
     """How many tokens of a text a model reads: its `max_length`, or that of the model that it wraps as `embed_model`.
 
-    `HuggingFaceEmbedding` has that attribute. A class of one's own may have it too. None where it is not known: the
-    model is then taken to read all of a text.
+    `HuggingFaceEmbedding` has that attribute, and a class of your own may have it too. None if it is not known; the
+    model is then assumed to read all of a text.
     """
     own = getattr(model, "max_length", None)
     if isinstance(own, int) and own > 0:
@@ -35,7 +35,7 @@ def most_tokens(model: BaseEmbedding) -> int | None:
 
 
 def cut_windows(text: str, limit: int | None) -> list[str]:
-    """The windows of a text in order; the text itself where a model reads all of it.
+    """The windows of a text in order; the text itself if a model reads all of it.
 
     Parameters
     ----------

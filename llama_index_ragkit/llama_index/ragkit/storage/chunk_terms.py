@@ -17,7 +17,7 @@ _AT_ONCE = 1_000  # chunks in one transaction, and whose words are dictionaries 
 
 
 class ChunkTerms:
-    """Keeps the words of chunks, and beside them the labels by which filters look chunks up where words are in a
+    """Keeps the words of chunks, and the labels by which filters look chunks up where words are in a
     database.
 
     Words that are in memory are in the records of the index too, so that loading it reads no text again: those of a

@@ -142,11 +142,11 @@ class Commits:
     """The generations of one index.
 
     Each write has a random token. It is stored when the write begins, and becomes the token of the index when the write
-    is committed. A writer whose index has another token than the stored one is behind, and is refused before it
-    changes anything; one that finds another token than its own at the end has written beside another process.
+    is committed. If the token of a writer's index is not the stored one, the writer is behind, and is rejected before
+    it changes anything. If a writer finds another token than its own at the end, another process has written too.
 
-    A token that is stored and can no longer become that of the index names what its write has left in vector stores,
-    which take no part in transactions: :meth:`left`.
+    Vector stores take no part in transactions. A stored token that can no longer become the token of the index names
+    what its write has left there: :meth:`left`.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class Commits:
         return self._token
 
     def check(self) -> Steps[None]:
-        """Check that the index is as it was last written or opened here, and that nobody else is writing to it.
+        """Check that the index is as it was last written or opened here, and that no other process is writing to it.
 
         Raises
         ------
@@ -255,7 +255,7 @@ class Commits:
         self._take_up(generation, self._token, left)
 
     def publish(self) -> Steps[None]:
-        """Store the struct: whoever reads it from now on expects all parts to be of the new generation."""
+        """Store the struct: readers then expect all parts to be of the new generation."""
         yield from self._store_struct()
 
     def end(self) -> None:

@@ -53,12 +53,10 @@ QUOTING = re.compile("['\"`\\\\\x00-\x1f\x7f]")  # what can end a quoted text, o
 
 
 class ExternalVectorStore(ShortRepr):
-    """A vector store of the user, to which complete nodes are written, so that a plain `VectorStoreIndex` over it
-    works.
+    """A vector store of the user that complete nodes are written to, so a plain `VectorStoreIndex` over it works.
 
-    Any error of the store is raised as a `StorageError` that names the store and describes the state of the write; the
-    original error is its cause. In a forked process the store makes connections of its own, where it connects by
-    SQLAlchemy or HTTPX.
+    Any error of the store is raised as a `StorageError` that names the store and describes the state of the write. Its
+    cause is the original error. In a forked process a store that uses SQLAlchemy or HTTPX makes its own connections.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ class ExternalVectorStore(ShortRepr):
 
     Attributes
     ----------
-    vectors_of : ids -> the vectors that the store has for nodes; None where they are those of the chunks
+    vectors_of : ids -> the vectors that the store has for nodes; None if these are the vectors of the chunks
 
     Raises
     ------
@@ -101,8 +99,8 @@ class ExternalVectorStore(ShortRepr):
     def add(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
         """Write nodes, one row of `vectors` each; the store must not hold their ids yet.
 
-        In the first write of this process, a delete is tried after the first row: some adapters implement `delete` but
-        fail when it is called, and no document could ever be removed from an index in such a store.
+        Some adapters implement `delete` but fail when it is called, so no document could ever be removed from an index
+        in such a store. Therefore the first write of a process tries a delete after the first row.
 
         Raises
         ------
@@ -188,7 +186,7 @@ class ExternalVectorStore(ShortRepr):
             raise self._cannot_delete(error) from error
         if not by_row:
             raise UnsupportedStoreError(
-                f"{self._name} deletes whole documents alone. An index whose vectors it holds needs a store that "
+                f"{self._name} deletes only whole documents. An index whose vectors it holds needs a store that "
                 "deletes rows by their ids as well: take one that implements delete_nodes(node_ids), or pass it as "
                 "vector_store= of an index in memory."
             )

@@ -158,7 +158,7 @@ def _parsed(entries: bytes) -> dict[str, Value]:
         found: dict[str, Value] = json.loads(b"{%b}" % entries)
         if all(isinstance(value, dict) for value in found.values()):
             return found
-        reason = "an entry that is no object"
+        reason = "an entry that is not an object"
     except ValueError as error:
         reason = str(error)
     raise HalfWrittenError(

@@ -1,11 +1,11 @@
 """Replacing the files of a folder as a whole, on the file systems and mounts that servers have.
 
-Where the folder can be exchanged with one beside it, it is: that is atomic. A mount point (a Docker volume), a folder
+If possible, the folder is exchanged with one next to it, which is atomic. A mount point (a Docker volume), a folder
 whose parent cannot be written, and file systems without the exchange get the new files one by one. Before the first
-is moved, all of them are in a subfolder, whose name says that it is complete: until the last is moved, it is the state
-of the folder, which :func:`complete_state` finds.
+file is moved, all of them are in a subfolder whose name says that it is complete. Until the last file is moved, that
+subfolder is the state of the folder, and :func:`complete_state` finds it.
 
-A temporary folder is locked as long as its writer lives, so that those of killed writers are known in any container.
+A temporary folder is locked as long as its writer lives, so any container can recognise those of killed writers.
 """
 
 import ctypes
@@ -50,14 +50,14 @@ def real_folder(path: str | Path) -> Path:
     Raises
     ------
     ConfigurationError
-        If it cannot be the path of one, such as one with a NUL character.
+        If it cannot be the path of a folder, for example because it has a NUL character.
     """
     try:
         folder = Path(path).expanduser().resolve()
         folder.exists()  # asks the system, to which a name may be too long
         return folder
     except (OSError, RuntimeError, TypeError, ValueError) as error:
-        raise ConfigurationError(f"{path!r} is no path of a folder: {error}.") from error
+        raise ConfigurationError(f"{path!r} is not the path of a folder: {error}.") from error
 
 
 def is_temporary(path: Path) -> bool:

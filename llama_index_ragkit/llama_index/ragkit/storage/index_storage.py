@@ -117,8 +117,8 @@ class IndexStorage:
     def add_space(self, name: str) -> None:
         """Keep vectors of a further kind, from the commit of the write on within which this is called.
 
-        To be called in a write of its own, unless the index is new: vectors that a write puts into a space which its
-        index is not known to have would stay if it ended early.
+        Call it in a write of its own, unless the index is new. A write may end early, and vectors that it put into a
+        space which the index is not known to have would then stay.
         """
         self.vectors.add_space(name)
 
@@ -148,8 +148,8 @@ class IndexStorage:
         rows = self.space(space).whole()
         if rows is None:
             raise ConfigurationError(
-                "The index is served from stores: it is not in memory, where this needs all of it. Ask it through a "
-                "retriever, or build it over a storage context without vectors=."
+                "The index is served from stores, and this needs all of it in memory. Ask it through a retriever, or "
+                "build it over a storage context without vectors=."
             )
         return rows
 

@@ -1,16 +1,16 @@
 """Where an index is stored, as its builder and its searches see it: vectors, words, a graph.
 
-Each part has two implementations, which answer alike and are held by the same tests. In this process: `VectorSpace`,
-`LocalWords` and `LocalGraph`, all of them exact. In an SQL database and vector stores of the user: `StoredSpace`,
-`SQLLexicalIndex` and `SQLGraphRows`. :class:`~llama_index.ragkit.Records` are the same in both. Which of the two an
-index has is chosen when its storage is opened; nothing that is built on a part asks.
+Each part has two implementations that give the same answers, and the same tests check both. `VectorSpace`, `LocalWords`
+and `LocalGraph` are in this process, and exact. `StoredSpace`, `SQLLexicalIndex` and `SQLGraphRows` are in an SQL
+database and vector stores of the user. :class:`~llama_index.ragkit.Records` are the same in both. Opening the storage
+of an index chooses one of the two; code that is built on a part does not ask which.
 
-The `whole()` of a part is all of it, as an immutable value that later writes do not change; None where that is not held
-in memory. A search that needs all of a part can do without the other methods where it is there, and has to refuse by
-name where it is not.
+The `whole()` of a part is all of it, as an immutable value that later writes do not change, or None if it is not held
+in memory. A search that needs all of a part can use only `whole()`; if that is None, it must raise an error that names
+itself.
 
-One writer writes at a time. Whoever reads sees a part as it was before or after each of its writes, never within one;
-what belongs together in several parts is read in :meth:`Stores.snapshot`.
+One writer writes at a time. A reader sees a part as it was before or after a write, never within one. To read data that
+belong together in several parts, use :meth:`Stores.snapshot`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -42,8 +42,8 @@ OtherNodes = Callable[[Sequence[str]], Steps[list[BaseNode]]]
 class Space(Protocol):
     """The vectors of one kind of thing, such as chunks or summaries, by id, with what filters need.
 
-    Rows that are read come as a :class:`~llama_index.ragkit.Snapshot`, in no order, which is searched as a whole space
-    is. Unknown ids are left out.
+    Rows are read as a :class:`~llama_index.ragkit.Snapshot`, in no order, which is searched like a whole space. Unknown
+    ids are left out.
     """
 
     def put(self, rows: SpaceRows) -> Steps[None]:
@@ -91,8 +91,8 @@ class Space(Protocol):
     def near(self, vectors: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
         """Rows that count, among them the nearest to each of some vectors by cosine, as far as the space finds them.
 
-        A search of these for `wanted` rows or fewer then gives what one of the whole space gives, with the same scores;
-        an approximate vector store may miss rows.
+        A search of these for `wanted` rows or fewer then gives the same result as a search of the whole space, with the
+        same scores. An approximate vector store may miss rows.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class Words(Protocol):
         """
 
     def load(self, texts: Mapping[str, str]) -> None:
-        """Hold these texts in place of all others, where words are held in memory; a database keeps what it has.
+        """Replace all texts by these, if words are held in memory; a database does not change.
 
         Parameters
         ----------
@@ -146,11 +146,11 @@ class Words(Protocol):
 
         Parameters
         ----------
-        few : up to so many are given by their ids, and others that do not pass may be among them
+        few : up to this many are given by their ids, and may include texts that do not pass
 
         Returns
         -------
-        None where labels do not tell; in this process they never do, since the filter is checked by metadata there.
+        None if labels do not tell. In this process they never do, since filters are checked by metadata there.
 
         Raises
         ------
@@ -226,13 +226,13 @@ class Stores(Protocol):
         """The graph."""
 
     def connect(self, store: BasePydanticVectorStore) -> None:
-        """Let a further vector store of the user use the connections that these have, where it can."""
+        """Let another vector store of the user share the connections of these, if it can."""
 
     def transaction(self) -> Steps[AbstractContextManager[None]]:
-        """A block whose writes are all made, or none in a database if it raises.
+        """A block whose writes are all made; if it raises, a database makes none of them.
 
-        In this process those before the error stay, as records in a store that has no transactions do: the write is
-        repeated, or the index is opened again.
+        In this process, and for records in a store without transactions, the writes before the error stay: repeat the
+        write, or open the index again.
         """
 
     def snapshot(self) -> Steps[AbstractContextManager[None]]:
@@ -259,8 +259,8 @@ class Vectors(Protocol):
     def add_space(self, name: str) -> None:
         """Keep vectors of a further kind, from the commit of the write on within which this is called.
 
-        To be called in a write of its own, unless the index is new: vectors that a write puts into a space which its
-        index is not known to have would stay if it ended early.
+        Call it in a write of its own, unless the index is new. A write may end early, and vectors that it put into a
+        space which the index is not known to have would then stay.
         """
 
     def begin(self) -> Steps[None]:

@@ -60,21 +60,21 @@ def persist(
 ) -> None:
     """Write a storage context to a temporary folder, then swap it with `persist_dir`.
 
-    `StorageContext.persist` writes file by file into the folder: killed midway, it leaves a mixture of old and new
-    files. Here the folder holds the old state until the new one is complete and on disk. It is read by the standard
-    `StorageContext.from_defaults(persist_dir=...)`, or by :func:`load_storage_context`, which can read it while it is
-    being swapped.
+    `StorageContext.persist` writes file by file into the folder. If it is killed midway, it leaves a mixture of old and
+    new files. Here the folder has the old state until the new one is complete and on disk. Read it with core's
+    `StorageContext.from_defaults(persist_dir=...)`, or with :func:`load_storage_context`, which can also read it while
+    it is being swapped.
 
-    The swap is atomic on Linux and macOS. Where the folder is a mount point, or its file system or parent folder does
-    not permit the swap, the complete new files are moved in one by one; if the process is killed meanwhile, only
+    The swap is atomic on Linux and macOS. If the folder is a mount point, or if its file system or parent folder does
+    not permit the swap, the complete new files are moved in one by one. If the process is killed meanwhile, only
     :func:`load_storage_context` reads the folder, and the next `persist` repairs it.
 
-    Modes and owners of the folder and its files are kept. A symbolic link stays one, and the folder that it points to
-    is written.
+    The folder and its files keep their modes and owners. A symbolic link stays one, and the folder that it points to is
+    written.
 
-    On a file system of fsspec, complete new files are written beside the old ones and then copied into their places; if
-    the process is killed meanwhile, only :func:`load_storage_context` reads the folder, and the next `persist` repairs
-    it. Such a folder cannot be locked: of two processes that save at the same moment, one may be lost.
+    On a file system of fsspec, complete new files are written next to the old ones and then copied into their places.
+    If the process is killed meanwhile, only :func:`load_storage_context` reads the folder, and the next `persist`
+    repairs it. Such a folder cannot be locked: if two processes save at the same moment, one state may be lost.
 
     Parameters
     ----------
@@ -147,9 +147,9 @@ def load_storage_context(
 ) -> StorageContext:
     """Read a folder of :func:`persist`, also while another process writes it.
 
-    `StorageContext.from_defaults` opens file after file, and fails, or mixes two states, when the folder is swapped
-    in between. Here the folder is read again until it did not change meanwhile. With `vector_store=` or
-    `vector_stores=` it reads no vector store from the folder; here those that are passed are put beside what is read.
+    `StorageContext.from_defaults` opens file after file. If the folder is swapped in between, it fails or mixes two
+    states. Here the folder is read again until it did not change meanwhile. With `vector_store=` or `vector_stores=`
+    core reads no vector store from the folder; here the stores that you pass are added to those that are read.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def _check_entries(context: StorageContext) -> None:
         # A FileKVStore checks what it reads.
         tables = kvstore.to_dict() if type(kvstore) is SimpleKVStore else {}
         if not all(isinstance(entry, dict) for table in tables.values() for entry in table.values()):
-            raise TypeError("an entry of the document store is no object")
+            raise TypeError("an entry of the document store is not an object")
     if isinstance(index_store, SimpleIndexStore):
         for entry in index_entries(index_store).values():
             if not isinstance(entry[TYPE_KEY], str) or not isinstance(entry[DATA_KEY], str | dict):

@@ -28,8 +28,8 @@ Floats = NDArray[np.float32]
 class PostgresVectors:
     """Reads and writes the table of a `PGVectorStore` by its engine.
 
-    All methods return None where the store is another one or a class derived from it, is not connected yet, or has a
-    table of another form: then its own methods are to be called, which also tell what is wrong.
+    All methods return None if the store is another one or a class derived from it, is not connected yet, or has a table
+    of another form. Then call the store's own methods, which also say what is wrong.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A folder on a file system of fsspec (S3, Google Cloud Storage, Azure, memory), read and replaced as a whole.
 
-Such file systems exchange no folders. So new files are written to a subfolder first, and then a file that names it:
-until all of them are in their places and that file is deleted, the subfolder is the state of the folder. A writer that
+Such file systems cannot exchange folders. So new files are first written to a subfolder, and then a file that names it.
+Until all files are in their places and that file is deleted, the subfolder is the state of the folder. A writer that
 dies leaves the old state or the new. Nothing locks such a folder: of two that write at once, one may be lost.
 """
 

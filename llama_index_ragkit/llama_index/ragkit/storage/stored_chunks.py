@@ -1,8 +1,8 @@
 """`StoredChunks`: the part of the chunks that one question needs, from stores that hold all of them.
 
 The nearness of a chunk to a question (:mod:`llama_index.ragkit.vectors.nearness`) is standardised by the hundred best
-cosines and the hundred best lexical scores. So a view with all of these gives the chunks in it the very nearness
-that a search over all chunks gives. A chunk is left out only if it is beyond the candidates in both parts.
+cosines and the hundred best lexical scores. So a view with all of these gives its chunks exactly the nearness that a
+search over all chunks gives. A chunk is left out only if it is beyond the candidates in both parts.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,11 +1,11 @@
-"""`StoredSpace`: a vector space that lies in a vector store of the user, and not in memory.
+"""`StoredSpace`: a vector space in a vector store of the user, not in memory.
 
-A question materialises a small part of it: the rows near it become an ordinary
+A question materialises a small part of it. The rows near the question become an ordinary
 :class:`~llama_index.ragkit.vectors.snapshot.Snapshot`, over which the same search runs as over a whole space in memory.
-Nearness is standardised by the hundred nearest rows, so candidates suffice.
+Nearness is standardised by the hundred nearest rows, so candidates are enough.
 
-The store chooses candidates, by whatever approximation it uses; the cosines that count are computed from the vectors as
-they were written. So an approximate or quantised index of the store costs recall and never a wrong score.
+The store chooses candidates, by whatever approximation it uses. The cosines that count are computed from the vectors as
+they were written. So an approximate or quantised index of the store costs recall, but never gives a wrong score.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,22 +40,22 @@ _MOST = 16_000  # rows that a store is asked for; some have such a limit
 
 
 class StoredSpace:
-    """Rows in a vector store of the user, and a record of each beside it.
+    """Rows in a vector store of the user, with a record of each in the index.
 
-    Several spaces, of several indexes and tenants, may share a store: the id of a row there is derived from the index,
-    the space and the row, rows carry the name of their space, and those of others are left out.
+    Several spaces, of several indexes and tenants, may share a store. The id of a row there is derived from the index,
+    the space and the row. Rows have the name of their space, and rows of other spaces are left out.
 
-    A record holds the id of the row, its sort key, document and metadata, by which filters are checked whatever the
-    store makes of them. It also holds the vector, unless the store returns vectors by id exactly as they were written,
-    which is tried at the first write.
+    A record holds the id of the row, its sort key, document and metadata. Filters are checked by these, whatever the
+    store makes of the filters. A record also holds the vector, unless the store returns vectors by id exactly as they
+    were written; the first write tries that.
 
     Records are written in the transaction of a write, and decide which rows there are: a vector without a record is in
     no answer. Vectors are added to the store before that transaction is committed, and deleted after it
     (:meth:`settle`).
 
-    What a write adds to the store is one document there, named by the token of the write, which is stored before its
-    first vector. If the write ends before its commit, that name is all that is needed to delete everything of it
-    (:meth:`delete_writes`), whichever rows these are, and no row of another write.
+    In the store, everything that a write adds is one document, named by the token of the write. The token is stored
+    before the first vector. If the write ends before its commit, that name is enough to delete all of its rows, and no
+    row of another write (:meth:`delete_writes`).
 
     Parameters
     ----------

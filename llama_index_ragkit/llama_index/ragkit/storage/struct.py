@@ -50,8 +50,8 @@ class DerivedStruct(IndexStruct):
     uid : 8 hexadecimal digits in every name, which distinguish two indexes of one kind
     generation : incremented by every write; each part of the index stores it, so that parts of different generations
         are detected
-    token : a random string of the last write, which each part of the index stores too: two writers that started from
-        one generation arrive at the same number, but not at the same token
+    token : a random string of the last write, which each part of the index stores too. Two writers that started from
+        one generation get the same number, but not the same token
     building : whether a write is incomplete
     cached : whether records were extracted through a cache that outlives the process, which deletes must clear as well
     cache_id : the identity of that cache
@@ -99,7 +99,7 @@ class DerivedStruct(IndexStruct):
 
     @property
     def in_stores(self) -> bool:
-        """Whether its vectors are in vector stores alone, and no process holds all of the index."""
+        """Whether its vectors are only in vector stores, and no process holds all of the index."""
         return self.params.get("serve_from") == "stores"
 
     def parameters_of(self, method: str, needed: Mapping[str, type] = MappingProxyType({})) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class DerivedStruct(IndexStruct):
         Raises
         ------
         HalfWrittenError
-            If they are no object of JSON, or one that is needed is missing or of another type.
+            If they are not a JSON object, or if a needed one is missing or of another type.
         """
         found = self.params.get(method, {})
         if not isinstance(found, dict) or any(type(found.get(name)) is not kind for name, kind in needed.items()):
@@ -137,7 +137,7 @@ class DerivedStruct(IndexStruct):
 
 @contextmanager
 def reading_struct(struct: DerivedStruct | None) -> Iterator[None]:
-    """What fails in the block fails because what is stored was damaged; None for an index that is not stored yet.
+    """Turn errors in the block into errors about damaged stored data; None for an index that is not stored yet.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def reading_struct(struct: DerivedStruct | None) -> Iterator[None]:
 
 
 def damaged(what: str, reason: str | Exception) -> HalfWrittenError:
-    """The error for what is stored, such as "index 'a'", and cannot be read."""
+    """The error for stored data that cannot be read, such as "index 'a'"."""
     if isinstance(reason, ValidationError):
         first = reason.errors(include_input=False, include_url=False)[0]
         reason = ": ".join([*map(str, first["loc"]), first["msg"]])

@@ -1,7 +1,7 @@
 """`WordRecords`: the words of texts in compressed records, each of which holds those of many texts.
 
-A record for each text takes more memory than the lexical index that is made of them. Which record a text is in follows
-from its id, so that nothing else has to be stored, and a text that is removed leaves nothing behind.
+A record for each text would take more memory than the lexical index that is made of them. The id of a text determines
+its record, so nothing else has to be stored, and a text that is removed leaves nothing behind.
 """
 
 import base64

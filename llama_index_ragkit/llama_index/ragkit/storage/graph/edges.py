@@ -1,8 +1,8 @@
 """Edges of a graph as packed records, and how the records of a hub are cut into segments; pure functions on arrays.
 
-An edge has a *kind* (what it stands for, which decides its weight when it is read) and a *source* (what it was derived
-from, such as a passage, so that a filter can leave out what comes from elsewhere). Its count is a whole number: what is
-added and later subtracted leaves exactly nothing, in whatever order.
+An edge has a *kind*: what it stands for, which decides its weight when it is read. It also has a *source*: what it was
+derived from, such as a passage, so a filter can leave out edges from elsewhere. Its count is a whole number: what is
+added and later subtracted leaves exactly nothing, in any order.
 
 **Segments.** The records of a node are spread over a binary tree by a hash of their key. A tree node with more than
 `SEGMENT` records has two children, `2 s` and `2 s + 1` of segment s; the root is segment 1. The segments therefore

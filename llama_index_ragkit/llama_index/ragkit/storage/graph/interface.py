@@ -1,6 +1,6 @@
 """`GraphRows`: a graph as rows by node, read a frontier at a time and written by exact differences of its edges.
 
-It stands apart from the other parts of an index (:mod:`llama_index.ragkit.storage.interface`), since the steps of
+It is separate from the other parts of an index (:mod:`llama_index.ragkit.storage.interface`), since the steps of
 methods, which know nothing of LlamaIndex, read it.
 """
 

@@ -1,9 +1,9 @@
 """`LocalGraph`: a graph as rows by node, in the memory of this process.
 
-The rows lie in parts, those of a part one after the other in the order of their nodes (CSR). A write adds a part with
-the rows that it touches as they are now, which hide those of earlier parts; parts of similar size are merged, so that
-each row is copied a logarithmic number of times. A write that takes something away cuts the rows that it touches out of
-all parts: nothing of what was removed stays in memory.
+The rows are kept in parts. Within a part they are in the order of their nodes (CSR). A write adds a part with the new
+state of the rows that it touches, which hide those of earlier parts. Parts of similar size are merged, so each row is
+copied a logarithmic number of times. A write that takes something away cuts the rows that it touches out of all parts:
+nothing of what was removed stays in memory.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
