@@ -72,7 +72,7 @@ some_documents = st.one_of(st.none(), st.lists(st.sampled_from(["d1", "d2", "ü"
 def passes(row, filter_):
     """The rules for one filter, spelled out; TypeError where values cannot be compared."""
     document, metadata = row[1], row[2]
-    have = (document or "None") if filter_.key in ("doc_id", "ref_doc_id") else metadata.get(filter_.key)
+    have = _named(document) if filter_.key in ("doc_id", "ref_doc_id") else metadata.get(filter_.key)
     want, operator = filter_.value, filter_.operator.name
     if operator == "IS_EMPTY":
         return have is None or have == "" or have == []
