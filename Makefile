@@ -1,6 +1,6 @@
 # Everything from nothing: `make demo` and `make test` make their own environments first.
 #
-#   make demo                 index the sample archive with every method, ask, write pages to demo/: about four minutes of
+#   make demo                 index the sample archive with every method, ask, write pages to demo/: about three minutes of
 #                             one core and 0.7 GB of disk from nothing, the environment included
 #   make demo DOCS=folder [QUESTION="..."] [LLM=1]   the same with your own files, into demo/folder/; LLM=1 lets the LLM of
 #                             OPENAI_API_KEY read them, after an estimate

@@ -15,7 +15,6 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
-from scipy.special import erf
 from tokenizers import Tokenizer
 from tqdm.auto import tqdm
 
@@ -25,8 +24,8 @@ from llama_index.ragkit.blas import one_blas_thread
 __all__ = ["MiniLM", "MiniLMEmbedding", "MiniLMHeads"]
 
 Floats = NDArray[np.float32]
-_LAYERS, _HEADS, _MOST_TOKENS = 6, 12, 256
-_TOKENS_AT_ONCE = 1024  # of a batch, padding included
+_LAYERS, _HEADS, _MOST_TOKENS = 6, 12, 256  # tokens of a text, and of a batch: more do not fit the cache of a core
+_ERF = [np.float32(factor) for factor in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)]
 _SMALL = np.float32(2**-10)  # of the heads, beside which the cosine of two vectors is that of the texts
 
 
@@ -45,13 +44,8 @@ class MiniLM:
         """The vectors of texts, of length 1, and their heads, each (texts, 384)."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._known]
         tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(missing)]
-        order = sorted(range(len(missing)), key=lambda i: len(tokens[i]))  # little padding
         with tqdm(total=len(missing), desc="Embedding chunks", disable=not show_progress) as bar:
-            batches = []
-            while order:
-                size = max(1, _TOKENS_AT_ONCE // len(tokens[order[-1]]))
-                batches.append(order[-size:])
-                del order[-size:]
+            batches = _batches([len(row) for row in tokens])
             # A thread a core, each with its own batches: threads inside a product would wait for each other, busily.
             with one_blas_thread, ThreadPoolExecutor(os.cpu_count()) as pool:
                 done = pool.map(lambda batch: self._forward([tokens[i] for i in batch]), batches)
@@ -61,42 +55,47 @@ class MiniLM:
         found = [self._known[text] for text in texts]
         return np.array([vector for vector, _ in found]), np.array([heads for _, heads in found])
 
-    def _forward(self, tokens: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
-        longest = max(map(len, tokens))
-        mask = np.array([[1.0] * len(row) + [0.0] * (longest - len(row)) for row in tokens], np.float32)
-        ids = np.array([[*row, *[0] * (longest - len(row))] for row in tokens])
+    def _forward(self, texts: Sequence[Sequence[int]]) -> tuple[Floats, Floats]:
+        """The vectors and heads of texts, which stand one after the other: nothing is padded."""
+        lengths = np.array([len(text) for text in texts])
+        starts = np.cumsum(lengths) - lengths
+        numbers = np.repeat(np.arange(len(texts)), lengths)
+        elsewhere = np.where(numbers[:, None] == numbers, np.float32(0), np.float32(-1e9))
         words, places, kinds = (
             self._weights[f"embeddings.{of}_embeddings.weight"] for of in ("word", "position", "token_type")
         )
-        states = self._norm(words[ids] + places[:longest] + kinds[0], "embeddings.LayerNorm")
+        ids = np.concatenate(texts)
+        states = words[ids] + places[np.arange(len(ids)) - starts[numbers]] + kinds[0]
+        states = self._norm(states, "embeddings.LayerNorm")
         for layer in range(_LAYERS):
             name = f"encoder.layer.{layer}"
-            heads = self._attention(states, mask, f"{name}.attention.self")
+            heads = self._attention(states, elsewhere, f"{name}.attention.self")
             states = self._norm(
                 states + self._linear(heads, f"{name}.attention.output.dense"), f"{name}.attention.output.LayerNorm"
             )
-            inner = self._linear(states, f"{name}.intermediate.dense")
-            inner *= 0.5 * (1 + erf(inner * np.float32(0.5**0.5)))
+            inner = _gelu(self._linear(states, f"{name}.intermediate.dense"))
             states = self._norm(states + self._linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
-        pooled = _mean(states, mask)
-        return pooled / np.linalg.norm(pooled, axis=1, keepdims=True), _mean(heads, mask)
+        pooled, voted = (np.add.reduceat(rows, starts) / lengths[:, None] for rows in (states, heads))
+        vectors = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
+        return vectors.astype(np.float32), voted.astype(np.float32)
 
-    def _attention(self, states: Floats, mask: Floats, name: str) -> Floats:
-        """What the heads attend to, one after the other: (texts, tokens, 384)."""
-        texts, longest, width = states.shape
-        shape = (texts, longest, _HEADS, width // _HEADS)
+    def _attention(self, states: Floats, elsewhere: Floats, name: str) -> Floats:
+        """What the heads attend to, one after the other: (tokens, 384)."""
+        tokens, width = states.shape
         query, key, value = (
-            self._linear(states, f"{name}.{part}").reshape(shape).transpose(0, 2, 1, 3)
+            self._linear(states, f"{name}.{part}").reshape(tokens, _HEADS, width // _HEADS).swapaxes(0, 1)
             for part in ("query", "key", "value")
         )
-        scores = query @ key.transpose(0, 1, 3, 2) / np.float32((width // _HEADS) ** 0.5)
-        scores += np.where(mask, np.float32(0), np.float32(-1e9))[:, None, None]
-        shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        scores = query / np.float32((width // _HEADS) ** 0.5) @ key.swapaxes(1, 2)
+        scores += elsewhere
+        scores -= scores.max(axis=-1, keepdims=True)
+        shares = np.exp(scores, out=scores)
         shares /= shares.sum(axis=-1, keepdims=True)
-        return (shares @ value).transpose(0, 2, 1, 3).reshape(states.shape)
+        return (shares @ value).swapaxes(0, 1).reshape(states.shape)
 
     def _linear(self, inputs: Floats, name: str) -> Floats:
-        outputs: Floats = inputs @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        outputs: Floats = inputs @ self._weights[f"{name}.weight"].T
+        outputs += self._weights[f"{name}.bias"]
         return outputs
 
     def _norm(self, inputs: Floats, name: str) -> Floats:
@@ -106,9 +105,37 @@ class MiniLM:
         return normed
 
 
-def _mean(states: Floats, mask: Floats) -> Floats:
-    mean: Floats = np.einsum("btw,bt->bw", states, mask) / mask.sum(axis=1, keepdims=True)
-    return mean
+def _gelu(inputs: Floats) -> Floats:
+    """The activation, in place; its error function is formula 7.1.26 of Abramowitz and Stegun, off by 1.5e-7 at most.
+
+    SciPy's takes a third of the time of the model. A few rows at a time stay in the cache of a core.
+    """
+    half = np.float32(0.5**0.5)
+    for rows in np.split(inputs, range(16, len(inputs), 16)):
+        size = np.abs(rows) * half
+        share = 1 / (1 + np.float32(0.3275911) * size)
+        tail = np.zeros_like(size)
+        for factor in _ERF:
+            tail += factor
+            tail *= share
+        tail *= np.exp(-size * size)
+        tail *= half * size
+        np.maximum(rows, 0, out=rows)
+        rows -= tail
+    return inputs
+
+
+def _batches(lengths: Sequence[int]) -> list[list[int]]:
+    """Places of texts, in batches of at most so many tokens, where no text is longer."""
+    batches: list[list[int]] = []
+    free = 0
+    for place, length in enumerate(lengths):
+        if length > free:
+            batches.append([])
+            free = _MOST_TOKENS
+        batches[-1].append(place)
+        free -= length
+    return batches
 
 
 class MiniLMEmbedding(BaseEmbedding):

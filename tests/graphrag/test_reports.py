@@ -108,6 +108,19 @@ def test_reports_are_a_function_of_the_statements(chunks) -> None:
             assert line.nodes
 
 
+def test_a_title_has_what_begins_in_lower_case_only_where_there_is_no_other_name() -> None:
+    stated = [("to dust", "Ada Hale"), ("to dust", "Tern Rock"), ("as a lid does", "all the lot")]
+    chunks = [
+        ChunkStatements(f"c{i}", f"h{i}", relations=(RelationStatement(*pair, "They are in one sentence here."),))
+        for i, pair in enumerate(stated)
+    ]
+    plans = planner(chunks)
+    assert {plans.title(community) for community in range(len(plans.hierarchy))} == {
+        "Ada Hale, Tern Rock",
+        "all the lot, as a lid does",
+    }
+
+
 def test_reports_that_rest_on_a_node_go_with_it() -> None:
     assert affected_reports({"a": ["n1", "n2"], "b": ["n3"]}, ["n2", "x"]) == ["a"]
 

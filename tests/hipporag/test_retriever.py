@@ -5,6 +5,7 @@ import gc
 import inspect
 import weakref
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -464,6 +465,18 @@ def test_no_way_is_drawn_to_what_a_walk_that_is_not_trusted_did_not_find(index, 
     ]
     assert ways[0]
     assert not ways[1]
+
+
+def test_no_way_of_more_than_four_facts_is_drawn(tmp_path):
+    names = ["Ada Byron", "Bert Cole", "Cora Dunn", "Dora Earl", "Ezra Fox", "Fay Gill", "Guy Hart", "Ida Ives"]
+    chain = {b: (f"{a} met {b}.", [[a, "met", b]]) for a, b in pairwise(names)}
+    near = "Whom did Guy Hart meet at the fair?"  # a walk begins there too
+    chain["Ida Ives"] = (near, chain["Ida Ives"][1])
+    question = "Whom did Ada Byron meet at the fair?"
+    made = index_of(chain).visualize(tmp_path / "page.html", query=question, similarity_top_k=7)
+    snippets = [item["snippet"] for item in page_data(made)["panels"][0]["items"]]
+    assert near in snippets
+    assert max(snippet.count(" → ") for snippet in snippets) in range(1, 5)
 
 
 def test_one_passage_scores_and_is_explained():

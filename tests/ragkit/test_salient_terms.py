@@ -17,3 +17,8 @@ def test_a_group_is_named_by_what_it_has_more_often_than_the_rest():
 
 def test_a_group_of_everything_of_nothing_or_of_unknown_texts_has_no_name():
     assert group_names({"all": list(TEXTS), "none": [], "gone": ["z"]}, TEXTS) == {}
+
+
+def test_a_name_has_the_capitals_of_its_group_and_no_pronouns():
+    kept = "Hale lit a lamp for them. Hale had a lamp, and them. The Lamp of Hale, a lamp for them."
+    assert group_names({"keeper": ["k"]}, {"k": kept, **TEXTS}) == {"keeper": "Hale, lamp"}

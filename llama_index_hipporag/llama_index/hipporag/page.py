@@ -22,6 +22,7 @@ _EXPLAINED = 12  # passages whose chains of facts are highlighted
 _RELATIONS = 60  # characters of the label of an edge
 _SNIPPET = 140
 _LEAST_TRUST = 0.1  # in the walk, from which its ways are drawn
+_MOST_PHRASES = 5  # of a way: each fact halves what the walk brings, and a longer way explains nothing
 _LEAST_SHARE = 0.002  # of the best passage's in the walk, from which a way is drawn: two or three facts away
 
 
@@ -150,7 +151,8 @@ def _ways(found: GraphSearchResult[KnowledgeGraph], answer: Sequence[str]) -> di
     """For each of the first passages that the walk led to, the phrases from the question to it."""
     chunks = found.state.chunks
     rows = {node_id: chunks.row_of(node_id) for node_id in answer[:_EXPLAINED]}
-    return {node_id: way_to(found, row) for node_id, row in rows.items() if _is_walked(found, row)}
+    ways = {node_id: way_to(found, row) for node_id, row in rows.items() if _is_walked(found, row)}
+    return {node_id: way for node_id, way in ways.items() if len(way) <= _MOST_PHRASES}
 
 
 def _is_walked(found: GraphSearchResult[KnowledgeGraph], row: int) -> bool:

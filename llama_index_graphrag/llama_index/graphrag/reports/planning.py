@@ -13,7 +13,7 @@ above the document. Ids of nodes have no part in a key.
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
@@ -105,10 +105,15 @@ class Planner:
             self._plans.pop(community, None)
 
     def title(self, community: int) -> str:
-        """The names of the most salient entities of a community."""
-        ranked = salience(self.lines(community)) or self.names(community)
+        """The names of the most salient entities of a community.
+
+        What begins in lower case, such as a quotation, is part of the title only where there is no other name.
+        """
+        ranked = list(salience(self.lines(community)) or self.names(community))
         nodes = frozenset(self.plan(community).nodes)
-        return ", ".join(self.graph.name_of(key, nodes) for key in list(ranked)[:_TITLE_NAMES])
+        named = (self.graph.name_of(key, nodes) for key in ranked)
+        best = list(islice((name for name in named if not name[:1].islower()), _TITLE_NAMES))
+        return ", ".join(best or [self.graph.name_of(key, nodes) for key in ranked[:_TITLE_NAMES]])
 
     def states(self, community: int) -> bool:
         """Whether a community has statements."""

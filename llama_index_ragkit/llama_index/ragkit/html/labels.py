@@ -1,13 +1,15 @@
-"""The label of a passage on a page: its title, or its file and page, before its beginning."""
+"""The label of a passage on a page: its title, or its heading or file and page, before its beginning."""
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 __all__ = ["passage_label"]
 
 _LENGTH = 120  # characters; the page cuts labels to the available room
 _MARKS = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+)", re.MULTILINE)  # of a heading, quotation, list
+_HEADING = re.compile(r"\s*#{1,6}[ \t]+(.+?)[ \t#]*(?:\n|$)")
 _TITLES = ("title", "document_title", "file_name")
 
 
@@ -19,12 +21,24 @@ def passage_label(text: str, metadata: Mapping[str, Any]) -> str:
     >>> passage_label("The lamp. It burned whale oil.", {"title": "The lamp"})
     'The lamp. It burned whale oil.'
     >>> passage_label("## The lamp\\n\\n- It burned whale oil.", {"file_name": "lights.md"})
-    'lights.md: The lamp It burned whale oil.'
+    'lights.md: The lamp: It burned whale oil.'
+    >>> passage_label("# The lamp\\n\\nIt burned whale oil.", {"file_name": "the-lamp.md"})
+    'The lamp: It burned whale oil.'
     """
-    beginning = " ".join(_MARKS.sub("", text[: 4 * _LENGTH]).split())
     title = next((str(metadata[key]).strip() for key in _TITLES if metadata.get(key)), "")
+    text = text[: 4 * _LENGTH]
+    heading = _HEADING.match(text)
+    beginning = " ".join(_MARKS.sub("", text[heading.end() :] if heading else text).split())
+    if heading:
+        beginning = f"{heading[1]}: {beginning}" if beginning else heading[1]
+        if _letters(heading[1]) in (_letters(title), _letters(PurePath(title).stem)):
+            return beginning[:_LENGTH]
     if title and metadata.get("page_label"):
         title = f"{title}, p. {metadata['page_label']}"
     if title and not beginning.startswith(title):
         beginning = f"{title}: {beginning}"
     return beginning[:_LENGTH]
+
+
+def _letters(name: str) -> str:
+    return "".join(character for character in name.casefold() if character.isalnum())

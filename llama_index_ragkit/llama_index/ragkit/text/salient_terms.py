@@ -14,6 +14,16 @@ __all__ = ["CorpusTerms", "group_names", "salient_terms", "telling_terms", "term
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WORD = re.compile(rf"(?:[^\W_{UNSPACED}]|[{MARKS}])+|[{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
+# English words that say nothing about a group, beside function words: pronouns, adverbs, titles, numbers, common verbs.
+_EMPTY_TEXT = """
+me him us them mine ours yours theirs himself herself itself themselves mr mrs miss ms dr sir st rev
+nor neither either own same other others any another whole else such
+out off up down away back again very too only just even still yet ever never now quite rather well far much more less
+being having said say says saying told asked went gone goes came come made make put got get took taken saw seen done
+gave given found kept held left
+three four five six seven eight nine ten dozen hundred thousand first last next second third fourth fifth every once
+"""
+_EMPTY = frozenset(_EMPTY_TEXT.split())
 _LEAST = 3  # times that a document must have a term: a term that comes once or twice is chance
 
 
@@ -112,7 +122,7 @@ def salient_terms(document: Mapping[str, int], corpus: CorpusTerms, limit: int) 
 
 
 def group_names(groups: Mapping[str, Collection[str]], texts: Mapping[str, str], terms: int = 3) -> dict[str, str]:
-    """Names for groups of texts: the most salient terms of each group against all texts.
+    """Names for groups of texts: the most salient terms of each group against all texts, as the group writes them.
 
     Parameters
     ----------
@@ -129,5 +139,18 @@ def group_names(groups: Mapping[str, Collection[str]], texts: Mapping[str, str],
         own: Counter[str] = Counter()
         for name in members:
             own.update(counts.get(name, {}))
-        named[group] = ", ".join(salient_terms(own, corpus, terms))
+        ranked = salient_terms(own, corpus, terms + len(_EMPTY))
+        chosen = [term for term in ranked if term not in _EMPTY][:terms]
+        named[group] = ", ".join(_as_written(chosen, [texts[name] for name in members if name in texts]))
     return {group: name for group, name in named.items() if name}
+
+
+def _as_written(terms: Collection[str], texts: Collection[str]) -> list[str]:
+    """Terms as texts spell them most often, so that names keep their capitals; without case if a text has none."""
+    spelled = {term: Counter({term: 0}) for term in terms}
+    for text in texts:
+        for match in _WORD.finditer(text):
+            word = match.group()
+            if word.casefold() in spelled:
+                spelled[word.casefold()][word] += 1
+    return [counts.most_common(1)[0][0] for counts in spelled.values()]

@@ -124,7 +124,7 @@ ragkit.view = (stage, on) => {
     if (some.empty()) return;
     const box = some.boundingBox({ includeLabels: false, includeUnderlays: false });
     const pad = 34;
-    const side = isTree ? pad : Math.min(84, cy.width() * 0.16); // names stand below their nodes and are wider
+    const side = isTree ? pad : Math.min(90, cy.width() / 5); // names are wider than their discs
     const zoom = Math.min(
       (cy.width() - 2 * side) / (box.w || 1),
       (cy.height() - 2 * pad) / (box.h || 1),

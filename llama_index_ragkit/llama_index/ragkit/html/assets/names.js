@@ -63,13 +63,18 @@ ragkit.names = (cy, isTree, state) => {
       cy.edges(".named").removeClass("named").removeStyle("font-size");
       const edges =
         state.selected === null ? cy.edges(".lit") : cy.getElementById(`n${state.selected}`).connectedEdges();
+      const taken = [...named.values()];
       edges.slice(0, 60).forEach((edge) => {
         const label = edge.data("label");
         if (!label || isTree) return;
         const [from, to] = [edge.source().renderedPosition(), edge.target().renderedPosition()];
         const room = Math.hypot(from.x - to.x, from.y - to.y) - 40;
         const needed = Math.max(...label.split("\n").map((part) => text.width(part, SIZE - 1)));
-        if (needed < room) edge.addClass("named").style("font-size", (SIZE - 1) / zoom);
+        const [x, y, tall] = [(from.x + to.x) / 2, (from.y + to.y) / 2, 8 * label.split("\n").length];
+        const box = [x - needed / 2 - 4, y - tall, x + needed / 2 + 4, y + tall];
+        if (needed >= room || taken.some((other) => touches(box, other))) return;
+        taken.push(box);
+        edge.addClass("named").style("font-size", (SIZE - 1) / zoom);
       });
     });
   }
