@@ -122,7 +122,7 @@ def describe(index: PGRAGIndex, corpus: Corpus) -> dict[str, Any]:
     return {
         "mind maps": len(graph.maps),
         "fact paths": len(graph.map_of),
-        "routes": len(graph.routes),
+        "routes": sum(len(found.routes) for found in graph.maps.values()),
         "clusters of topics": len(super_topics),
         "clusters of topics, those of one too": len(super_topics) + len(graph.maps) - joined,
         "maps a cluster of two or more": round(joined / len(super_topics), 2) if super_topics else None,

@@ -39,7 +39,7 @@ FAULTS: list[tuple[str, type, str, Callable[..., Any], Any, Any]] = [
     ("toy", Commits, "unfinished", _nothing_unfinished, "kill", "insert"),
     ("toy", IndexStorage, "delete_from_docstore", _nothing, "error", "delete"),
     ("toy", IndexStorage, "delete_from_docstore", _by_the_document_store, "kill", "delete"),
-    ("pgrag", VectorSpace, "reload", _nothing, "cancel", "insert"),
+    ("gemrag", VectorSpace, "reload", _nothing, "cancel", "insert"),
 ]
 
 

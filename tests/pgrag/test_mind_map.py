@@ -112,6 +112,22 @@ def test_chinese_sentences_and_phrases():
     assert "机器人产业" in key_phrases(text, 1)[0]
 
 
+def test_turns_of_a_chat_that_say_nothing_are_no_facts_and_interjections_and_titles_name_nothing():
+    text = (
+        "Mrs. Hale: Where does Frank live ?\nTom Orr: Yeah .\nMrs. Hale: Yeah . Frank .\nLiv Orr Jr.: Hey , yeah !\n"
+        "Tom Orr: Hey , Frank left four years ago .\nMrs. Hale: Hey , he went out for Oil ."
+    )
+    _topic, paths = outline(text)
+    facts = [path[-1] for path in paths]
+    assert "Mrs. Hale: Where does Frank live ?" in facts
+    assert "Tom Orr: Hey , Frank left four years ago ." in facts
+    assert not [fact for fact in facts if fact.endswith(("Yeah .", "yeah !"))]
+    named = {phrase.casefold() for phrase in key_phrases(text, 20)}
+    assert {"tom orr", "frank"} <= named
+    assert not named & {"mrs", "jr", "hey", "yeah"}
+    assert not {cell.casefold() for path in paths for cell in path[1:-1]} & {"mrs", "hey", "yeah"}
+
+
 def test_vowel_signs_belong_to_the_words_of_a_phrase():
     text = "पैंथर्स की रक्षा ने केवल 308 अंक दिए। पैंथर्स की रक्षा में चार चयन थे। पैंथर्स ने 24 इंटरसेप्शन किए।"
     assert key_phrases(text, 1) == ["पैंथर्स"]

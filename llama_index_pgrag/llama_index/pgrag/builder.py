@@ -1,7 +1,11 @@
-"""The builder of PG-RAG: keeps the cells of mind maps, their super nodes and their names."""
+"""The builder of PG-RAG: keeps the cells of mind maps, their super nodes and their names.
+
+Cells that an LLM wrote are embedded with each write. Sentences of the text are not, until a search asks for vectors
+(:meth:`MapBuilder.embedding`); from then on every write embeds the cells that it adds.
+"""
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -10,6 +14,7 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.changed_facts import MapCell, cells_of, facts_after, facts_of, report_unverified
 from llama_index.pgrag.config import PGRAGConfig
+from llama_index.pgrag.extraction.outline_extractor import OutlineExtractor
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows
@@ -26,10 +31,13 @@ from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.stored_chunks import ChunkView
 from llama_index.ragkit.vectors.row_buffer import Record
 
-__all__ = ["MapBuilder"]
+__all__ = ["MapBuilder", "embeds_cells"]
 
 Cells = Mapping[str, Mapping[str, MapCell]]
 """Cells by kind, then by id."""
+
+_CELLS = "pgrag_cells"  # the parameter that says that cells are compared by words; absent where always by vectors
+_WORDS, _BOTH = "words", "both"  # without vectors, and with those that a search needed
 
 
 class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
@@ -57,10 +65,22 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         self._fusions = {
             kind: FusionRows(kind, storage, SuperNodes(least, config.fusion)) for kind, least in thresholds.items()
         }
-        self.maps = MapView(storage, self._rows, self._fusions)
+        self.maps = MapView(storage, self._rows, self._fusions, lambda: self.has_words)
         self._ready: dict[str, NDArray[np.float32]] = {}  # vectors by text
         # kind -> text -> stored rows that it may share a super node with
         self._linked: dict[str, dict[str, set[str]]] = {}
+
+    @property
+    def by_words(self) -> bool:
+        """Whether cells have no vectors."""
+        return self.has_words and self.storage.struct.params.get(_CELLS) != _BOTH
+
+    @property
+    def has_words(self) -> bool:
+        """Whether cells are compared by their words where a search can do without their vectors."""
+        struct = self.storage.struct
+        is_new = not struct.counters.get("facts", 0)
+        return _CELLS in struct.params or (is_new and not embeds_cells(self.config, self.resources.extractor))
 
     # -- the state ----------------------------------------------------------------------------------
 
@@ -75,6 +95,13 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         read = {i: entry for i, entry in entries.items() if entry.record is not None and i in rows["chunks"]}
         stored = facts_of(read, read)
         graph = PseudoGraph.of(stored)
+        if self.by_words:
+            for kind in (kind for kind in KINDS if len(rows[kind])):
+                yield from self.storage.space(kind).remove(rows[kind].ids)
+            whole = replace(graph, chunks=rows["chunks"])
+            self.storage.struct.counters.update(dict.fromkeys(whole.counts, 0))
+            self._count_cells(PseudoGraph(), whole)
+            return whole
         complete = {
             fact.id
             for found in graph.maps.values()
@@ -110,6 +137,8 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
             )
             for node in change.added
         }
+        if self.by_words:
+            return
         maps = maps_of(fact for own in facts.values() for fact in own)
         new, _ = yield from self._unstored(cells_of(maps, maps))
         yield from self._embed(new)
@@ -126,30 +155,72 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         before, replaced = yield from self._rows.around(state, facts, change.removed)
         after, dropped = before.changed(facts, change.removed)
         topic_ids = {fact.topic_id for own in facts.values() for fact in own}
-        super_nodes = yield from self._change_cells(after, dropped, topic_ids)
+        super_nodes: dict[str, tuple[SuperNodes, SuperNodes]] = {}
+        for kind in KINDS:  # without vectors too: an attempt to embed all cells may have stored some
+            yield from self.storage.space(kind).remove(dropped[kind])
+        if any(dropped.values()):
+            self.storage.commits.note_removal()  # a question that has begun may miss the vectors
+        if self.by_words:
+            self._count_cells(before, after)
+        else:
+            super_nodes = yield from self._change_cells(after, dropped, topic_ids)
         yield from self._rows.replace(replaced, facts, before, after)
         self._ready, self._linked = {}, {}
         report_unverified(change)
         rows = self._vectors()
         if rows is None:
             return state
-        super_topics = state.super_topics.changed(*super_nodes["topics"])
-        super_facts = state.super_facts.changed(*super_nodes["facts"])
+        if self.by_words:
+            return replace(after, chunks=rows["chunks"], fused=None)
+        fused = state.fused or {kind: fusion.empty for kind, fusion in self._fusions.items()}
+        super_topics, super_facts = (fused[kind].changed(*super_nodes[kind]) for kind in ("topics", "facts"))
         return after.over(rows, super_topics, super_facts)
+
+    def _count_cells(self, before: PseudoGraph, after: PseudoGraph) -> None:
+        """Note that cells have no vectors, and how many there are."""
+        struct = self.storage.struct
+        if after.maps:
+            struct.params[_CELLS] = _WORDS
+        for kind, count in after.counts.items():
+            struct.counters[kind] = struct.counters.get(kind, 0) + count - before.counts[kind]
+
+    @immediate
+    def embedding(self) -> list[Callable[[PseudoGraph], Steps[PseudoGraph]]]:
+        """The write after which all cells have vectors, if they have none; later ones keep them complete."""
+        return [self._embed_all] if self.by_words and self.storage.struct.counters.get("facts", 0) else []
+
+    def _embed_all(self, state: PseudoGraph) -> Steps[PseudoGraph]:
+        if not self.by_words:  # another thread or process was first
+            return state
+        graph = state if not self._rows.are_kept else PseudoGraph.of((yield from self._rows.all_facts()))
+        yield from self._embed(cells_of(graph.maps, graph.maps))
+        struct = self.storage.struct
+        counted = dict(struct.counters)
+        struct.counters.update(topics=0, facts=0)  # so that the first rows are not looked for
+        try:
+            super_nodes = yield from self._change_cells(graph, dict.fromkeys(KINDS, ()), graph.maps)
+        except BaseException:
+            struct.counters.clear()
+            struct.counters.update(counted)
+            raise
+        finally:
+            self._ready, self._linked = {}, {}
+        struct.counters.update(topics=len(graph.maps), facts=len(graph.map_of))
+        struct.params[_CELLS] = _BOTH
+        rows = self._vectors()
+        if rows is None:
+            return state
+        return graph.over(rows, *(self._fusions[kind].empty.changed(*super_nodes[kind]) for kind in self._fusions))
 
     def _change_cells(
         self, graph: PseudoGraph, dropped: Mapping[str, Sequence[str]], topic_ids: Iterable[str]
     ) -> Steps[dict[str, tuple[SuperNodes, SuperNodes]]]:
-        """Delete the cells that are gone, store those that are new, and bring the super nodes up to date.
+        """Store the cells that are new, and bring the super nodes up to date.
 
         Returns
         -------
         For each kind with super nodes, those of the components that may have changed, before and after.
         """
-        for kind in KINDS:
-            yield from self.storage.space(kind).remove(dropped[kind])
-        if any(dropped.values()):
-            self.storage.commits.note_removal()  # a question that has begun may miss the vectors
         cells = cells_of(graph.maps, topic_ids)
         yield from self._describe(cells["facts"])
         new, stale = yield from self._unstored(cells)
@@ -215,6 +286,12 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     def state_of(self, near: ChunkView, selection: Selection) -> PseudoGraph:
         """Some chunks; their maps are read by :class:`~llama_index.pgrag.map_view.MapView`."""
         return PseudoGraph(chunks=near.rows)
+
+
+def embeds_cells(config: PGRAGConfig, extractor: object) -> bool:
+    """Whether the cells of a new index are embedded with each write."""
+    chosen = config.cell_vectors
+    return not isinstance(extractor, OutlineExtractor) if chosen is None else chosen
 
 
 def _is_same(cell: MapCell, record: Record) -> bool:

@@ -48,17 +48,20 @@ class PGRAGConfig:
     Raises
     ------
     ConfigurationError
-        If a threshold is not in (0, 1], or `fusion` is unknown.
+        If a threshold is not in (0, 1], `fusion` is unknown, or `cell_vectors` is not a truth value.
     """
 
     topic_threshold: float = 0.92
     fact_threshold: float = 0.98
     fusion: Fusion = "components"
+    cell_vectors: bool | None = None
 
     def __post_init__(self) -> None:
         check_number("topic_threshold", self.topic_threshold, 0, 1, above=True)
         check_number("fact_threshold", self.fact_threshold, 0, 1, above=True)
         check_choice("fusion", self.fusion, get_args(Fusion))
+        if self.cell_vectors not in (None, True, False):
+            raise ConfigurationError(f"cell_vectors must be True, False or None, not {self.cell_vectors!r}.")
 
 
 @dataclass(frozen=True)
@@ -162,6 +165,11 @@ class SearchConfig:
         return self.control if isinstance(self.control, Control) else _CONTROLS[self.control]
 
     @property
+    def needs_vectors(self) -> bool:
+        """Whether the search compares cells by vectors only, so that an index without them has to embed them first."""
+        return not self.ranks_texts or self.cell_control.unit == "cosines"
+
+    @property
     def walks(self) -> bool:
         """Whether maps are walked rather than ranked by cosines alone."""
         return self.mode == "PG-RAG"
@@ -178,7 +186,7 @@ class SearchConfig:
 
 
 PAPER_INDEX: Mapping[str, Any] = MappingProxyType(
-    {"topic_threshold": 0.92, "fact_threshold": 0.98, "fusion": "leaders"}
+    {"topic_threshold": 0.92, "fact_threshold": 0.98, "fusion": "leaders", "cell_vectors": True}
 )
 """Parameters of the paper's pseudo-graph (section 2.3, "Establishment of Cross-Document Relationships")."""
 

@@ -19,6 +19,7 @@ class CellSupport:
 
     Attributes
     ----------
+    cosine : in [-1, 1]; where cells are compared by their words, the share of the best BM25 score, in [0, 1]
     weight : 1 if the cell supports the seed, 0.5 if it half supports it, 0 if it is rejected; None where no seed
         reached the path
     """
@@ -40,7 +41,8 @@ class PGRAGExplanation:
     reason : how the mind map of the path was reached: "seed topic", "topic walk", "fact walk", "fact", or "names" if
         only the walk over names, or its node, led to it; "" without a path
     key_point : the key point nearest to it, or the one that the seed was found for
-    cosine : cosine of key point and path, in [-1, 1]; without a path, of key point and node
+    cosine : cosine of key point and path, in [-1, 1]; where cells are compared by their words, the share of the best
+        BM25 score, in [0, 1]; without a path, the cosine of key point and node
     lexical : BM25 score of the question and the node, of a path the node that it was read from; at least 0
     lexical_weight : weight of words in nearness that this question chose, in [0, 1]; cosines have the rest
     seed : the path of the seed that supports it most; None if no seed reached it

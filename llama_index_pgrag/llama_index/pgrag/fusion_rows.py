@@ -35,12 +35,16 @@ class FusionRows:
     kind : name of the space
     storage : of the index
     empty : threshold and fusion
+
+    Attributes
+    ----------
+    empty : super nodes over no rows
     """
 
     def __init__(self, kind: str, storage: IndexStorage, empty: SuperNodes) -> None:
         self._space = storage.space(kind)
         self._records = storage.records
-        self._empty = empty
+        self.empty = empty
         self._to_store: SuperNodes | None = None  # all of them, of an index that an earlier version wrote
         self._of_row, self._members, self._earlier = f"pg_super_of_{kind}", f"pg_super_{kind}", f"super_{kind}"
 
@@ -56,7 +60,7 @@ class FusionRows:
         component_of = {row_id: row_id for row_id in row_ids}
         component_of |= {row_id: name for name, ids in members.items() for row_id in ids}
         groups = {name: _groups(record) for name, record in found.items()}
-        return replace(self._empty, component_of=component_of, members=members, groups=groups)
+        return replace(self.empty, component_of=component_of, members=members, groups=groups)
 
     def restored(self, rows: Snapshot) -> Steps[SuperNodes]:
         """All super nodes. What a write that ended early has left of them is stored as it should be; what an earlier
@@ -72,11 +76,11 @@ class FusionRows:
         if earlier:
             yield from self._records.delete(self._earlier, [row_id for row_id in earlier if row_id not in rows])
             members, of_row = _of_earlier(earlier, rows.ids)
-        found, damaged = yield from offload(restore, members, of_row, rows, self._empty)
+        found, damaged = yield from offload(restore, members, of_row, rows, self.empty)
         if earlier:
             self._to_store = found
         elif damaged:
-            yield from self._store(self._empty, found, damaged)
+            yield from self._store(self.empty, found, damaged)
         return found
 
     def linked(self, vectors: Floats) -> Steps[list[set[str]]]:
@@ -92,7 +96,7 @@ class FusionRows:
             while todo:
                 near = yield from self._space.near(vectors[todo], wanted)
                 hits = yield from offload(near.search, vectors[todo], wanted)
-                least = self._empty.threshold - _NEAR
+                least = self.empty.threshold - _NEAR
                 for i, hit in zip(todo, hits, strict=True):
                     found[i].update(row for row, score in zip(hit.ids, hit.scores, strict=True) if score >= least)
                 all_linked = [len(hit.scores) >= wanted and hit.scores[-1] >= least for hit in hits]
@@ -118,7 +122,7 @@ class FusionRows:
         Those of the components that may have changed, as they were and as they are.
         """
         if self._to_store is not None:
-            yield from self._store(self._empty, self._to_store)
+            yield from self._store(self.empty, self._to_store)
             yield from self._records.delete(self._earlier, list((yield from self._records.get_all(self._earlier))))
             self._to_store = None
         old = yield from self.read(dict.fromkeys([*linked, *removed]))

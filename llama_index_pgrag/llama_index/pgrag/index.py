@@ -1,9 +1,10 @@
 """`PGRAGIndex`: an index of mind maps whose facts are linked across documents (Liang et al. 2024, arXiv 2405.16933)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from llama_index.pgrag.builder import MapBuilder
+from llama_index.pgrag.builder import MapBuilder, embeds_cells
 from llama_index.pgrag.config import PAPER_INDEX, PGRAGConfig
 from llama_index.pgrag.export import to_networkx
 from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor
@@ -15,7 +16,16 @@ from llama_index.pgrag.page import page_of
 from llama_index.pgrag.records import is_unverified
 from llama_index.pgrag.retriever import PGRAGRetriever
 from llama_index.pgrag.state import KINDS, PseudoGraph
-from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index
+from llama_index.ragkit import (
+    DerivedIndex,
+    DerivedStruct,
+    Estimate,
+    LastQuery,
+    NodeExtractor,
+    Selection,
+    Summarizer,
+    register_index,
+)
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
@@ -41,9 +51,9 @@ class PGRAGStruct(DerivedStruct):
 class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     """An index that rewrites every chunk as facts in a mind map and links maps with the same content by super nodes.
 
-    A fact is a path: topic, routes, fact. Its whole path is embedded (Eq. 2). Topics whose cosine reaches
-    `topic_threshold`, and facts whose cosine reaches `fact_threshold`, share a super node, through which a query walks
-    from one document to another. Each fact keeps the node and the document that it was extracted from.
+    A fact is a path: topic, routes, fact. Its whole path is embedded (Eq. 2; see `cell_vectors`). Topics whose cosine
+    reaches `topic_threshold`, and facts whose cosine reaches `fact_threshold`, share a super node, through which a
+    query walks from one document to another. Each fact keeps the node and the document that it was extracted from.
 
     Parameters are stored with the index; loading it with different thresholds or another fusion raises an error.
     Deviations from paper and published code are listed in the documentation of the package.
@@ -57,6 +67,11 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
         and 0.96 on this scale]. Suitable values depend on the embedding model
     fusion : "components" merges everything that is linked directly or indirectly; "leaders" is the published greedy
         clustering, within each component and without overlaps
+    cell_vectors : whether topics, routes and facts are embedded with each write. Otherwise searches compare them by
+        their words, and only equal texts share a super node, until a search needs vectors (`ranking="support"`,
+        `mode="PG"`): it embeds all cells, and later writes embed those that they add [None: unless the extractor is an
+        :class:`~llama_index.pgrag.OutlineExtractor`, whose facts are sentences of the text that is embedded anyway;
+        paper: True]
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises
@@ -135,6 +150,20 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
         """
         extractor = TwoStageMindMapExtractor(min_rouge_l=0.75, min_semantic=0.85, join_lists=True, scorer=scorer)
         return {**PAPER_INDEX, "extractor": extractor}
+
+    @classmethod
+    def embedding_work(
+        cls,
+        nodes: "Sequence[BaseNode]",
+        extractor: NodeExtractor | None,
+        summarizer: Summarizer | None,
+        sample: int,
+        parameters: Mapping[str, Any],
+    ) -> Estimate:
+        """As for every index; the cells of the rules that stand in for an LLM are embedded as an LLM's would be."""
+        config = PGRAGConfig(cell_vectors=parameters.get("cell_vectors"))
+        chosen = {**parameters, "cell_vectors": embeds_cells(config, extractor)}
+        return super().embedding_work(nodes, extractor, summarizer, sample, chosen)
 
     def unverified(self) -> list[str]:
         """Ids of nodes whose statements failed verification against the text; the best attempt was kept."""

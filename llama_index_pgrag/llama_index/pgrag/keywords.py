@@ -14,6 +14,7 @@ class PGRAGKeywords(IndexKeywords, total=False):
     topic_threshold: float
     fact_threshold: float
     fusion: Fusion
+    cell_vectors: bool | None
 
 
 class PGRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):

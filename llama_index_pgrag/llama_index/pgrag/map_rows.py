@@ -101,6 +101,11 @@ class MapRows:
         found = yield from self._records.get_many(_NODES, node_ids)
         return {node_id: NodeRow.of(node_id, record) for node_id, record in found.items()}
 
+    def all_facts(self) -> Steps[dict[str, tuple[FactPath, ...]]]:
+        """The facts of all nodes."""
+        found = yield from self._records.get_all(_NODES)
+        return {node_id: NodeRow.of(node_id, record).facts for node_id, record in found.items()}
+
     def nodes_of_maps(self, topic_ids: Iterable[str]) -> Steps[dict[str, list[str]]]:
         """The nodes with facts of those maps that there are."""
         found = yield from self._records.get_many(_MAPS, topic_ids)

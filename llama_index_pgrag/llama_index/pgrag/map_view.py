@@ -15,14 +15,16 @@ from llama_index.pgrag.map_rows import MapRows, NodeRow
 from llama_index.pgrag.maps.name_links import MapNames, NameLinks
 from llama_index.pgrag.maps.names import cell_name
 from llama_index.pgrag.search.allowed import Allowed
+from llama_index.pgrag.search.by_words import cells_by_words
 from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
 from llama_index.pgrag.search.frontier_walk import FrontierWalk, Mass
 from llama_index.pgrag.search.name_edges import chunk_number
 from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
+from llama_index.pgrag.search.ranking import nearness_of_nodes
 from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
 from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
-from llama_index.ragkit.steps import gather, run_steps
+from llama_index.ragkit.steps import gather, immediate, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.vectors.nearness import NEAREST, Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
@@ -63,12 +65,14 @@ class Gathered:
     near : how near its chunks are
     candidates : the maps to search
     names : the walk over names; None without one
+    points : the vectors of the key points, in the space of the cells
     """
 
     query: Query[PseudoGraph]
     near: Nearness
     candidates: Sequence[Candidate]
     names: NameWalk | None
+    points: Sequence[Vector]
 
 
 class NearCells(NamedTuple):
@@ -93,10 +97,18 @@ class MapView:
     Parameters
     ----------
     storage, rows, fusions : of the index
+    has_words : whether its cells are compared by their words where a search can do without their vectors
     """
 
-    def __init__(self, storage: IndexStorage, rows: MapRows, fusions: Mapping[str, FusionRows]) -> None:
+    def __init__(
+        self, storage: IndexStorage, rows: MapRows, fusions: Mapping[str, FusionRows], has_words: Callable[[], bool]
+    ) -> None:
         self._part = partial(_Part, storage, rows, fusions)
+        self._has_words = has_words
+
+    def by_words(self, config: SearchConfig) -> bool:
+        """Whether a search compares cells by their words, also if another search has had them embedded."""
+        return self._has_words() and not config.needs_vectors
 
     def gathered(self, query: Query[PseudoGraph], asked: Asked, config: SearchConfig) -> Steps[Gathered]:
         """What a question is answered from: the chunks near to it, to its key points or to its names, and their maps.
@@ -106,9 +118,10 @@ class MapView:
         query : the question; if the maps are not in memory, with the chunks near to it
         """
         if isinstance(query.contents, ViewContents):
-            return (yield from self._part(query.contents.selection).gathered(query, asked, config))
+            part = self._part(self.by_words(config), query.contents.selection)
+            return (yield from part.gathered(query, asked, config))
         near = yield from query.nearness(config.lexical_weight)
-        return (yield from offload(_of_whole, query, asked, config, near))
+        return (yield from offload(_of_whole, query, asked, config, near, self.by_words(config)))
 
     def of_documents(self, state: PseudoGraph, node_ids: Iterable[str]) -> Steps[PseudoGraph]:
         """The maps of the documents of some chunks, and perhaps others.
@@ -117,20 +130,35 @@ class MapView:
         ----------
         state : all of an index in memory
         """
-        part = self._part(Selection())
+        part = self._part(self.by_words(SearchConfig()), Selection())
         if not part.rows.are_kept:
             return state
         graph, _ = yield from part.graph((yield from part.documents_of(node_ids)))
         return graph
 
 
-def _of_whole(query: Query[PseudoGraph], asked: Asked, config: SearchConfig, near: Nearness) -> Gathered:
+def _of_whole(
+    query: Query[PseudoGraph], asked: Asked, config: SearchConfig, near: Nearness, by_words: bool
+) -> Gathered:
     graph, names = query.state, None
-    candidates = find_candidates(graph, asked.vector, asked.points, config, Allowed.of(graph, query.allowed))
-    if config.follows_names and len(graph.facts):
+    if config.follows_names and graph.maps:
         texts = list(dict.fromkeys([query.text, *asked.texts]))
         names = walk_names(graph.name_links, texts, near.scores, near.cosines, query.allowed)
-    return Gathered(query, near, candidates, names)
+    if by_words:
+        return _by_words(query, asked, config, near, names)
+    candidates = find_candidates(graph, asked.vector, asked.points, config, Allowed.of(graph, query.allowed))
+    return Gathered(query, near, candidates, names, asked.points)
+
+
+def _by_words(
+    query: Query[PseudoGraph], asked: Asked, config: SearchConfig, near: Nearness, names: NameWalk | None
+) -> Gathered:
+    """What a question is answered from where cells are compared by their words: those of the best nodes."""
+    scores = nearness_of_nodes(near, names, config)
+    graph, points = cells_by_words(query.state, scores, query.wanted, asked.texts)
+    candidates = find_candidates(graph, points[0], points, config, Allowed.of(graph, query.allowed))
+    query = replace(query, contents=replace(query.contents, state=graph))
+    return Gathered(query, near, candidates, names, points)
 
 
 @dataclass(frozen=True)
@@ -140,12 +168,14 @@ class _Part:
     Attributes
     ----------
     storage, rows, fusions : of the index
+    by_words : whether cells are compared by their words
     selection : which chunks count
     """
 
     storage: IndexStorage
     rows: MapRows
     fusions: Mapping[str, FusionRows]
+    by_words: bool
     selection: Selection
 
     def gathered(self, query: Query[PseudoGraph], asked: Asked, config: SearchConfig) -> Steps[Gathered]:
@@ -156,9 +186,8 @@ class _Part:
         has_facts = self.storage.struct.counters.get("facts", 0) > 0
         follows = config.follows_names and has_facts
         few = self.selection.only is not None
-        jobs: list[Callable[[], Steps[Any]]] = [
-            partial(self.near_cells, asked, config, query.wanted, contents.near.rows.ids)
-        ]
+        near_cells = partial(self.near_cells, asked, config, query.wanted, contents.near.rows.ids)
+        jobs: list[Callable[[], Steps[Any]]] = [_no_cells if self.by_words else near_cells]
         if follows and not few:
             seeds = yield from offload(_near_nodes, contents.near.rows, asked.vector)
             jobs.append(partial(self._walked_to, texts, seeds, max(_WALKED, query.wanted)))
@@ -167,7 +196,7 @@ class _Part:
         named, mass, further = others[0] if others else ([], Mass.of([], []), [])
         ids = [] if few else list(dict.fromkeys([*further, *cells.nodes]))
         near = yield from contents.stored.including(contents.near, query.text, ids, contents.selection)
-        graph, rows = yield from self.graph(near.rows, cells)
+        graph, rows = yield from self.graph(near.rows, None if self.by_words else cells)
         query = replace(query, contents=replace(contents, state=graph, near=near), _lexical=None)
         nearness = yield from query.nearness(config.lexical_weight)
         names = None
@@ -176,7 +205,9 @@ class _Part:
             names = yield from offload(walk_names, links, texts, nearness.scores, nearness.cosines, None)
         elif follows:
             names = walked(named, nearness.scores, _shares(near.rows, mass))
-        return Gathered(query, nearness, cells.candidates, names)
+        if self.by_words:
+            return (yield from offload(_by_words, query, asked, config, nearness, names))
+        return Gathered(query, nearness, cells.candidates, names, asked.points)
 
     def _walked_to(self, texts: Sequence[str], seeds: Mass, count: int) -> Steps[tuple[list[str], Mass, list[str]]]:
         """The names that a walk started from, what it reached, and the nodes that it reached best."""
@@ -242,8 +273,7 @@ class _Part:
             facts=facts,
             maps=maps,
             map_of=topic_of,
-            super_topics=super_topics,
-            super_facts=super_facts,
+            fused={"topics": super_topics, "facts": super_facts},
         )
         nodes = None if passing is None else frozenset(passing)
         # Where the selection names the chunks that count, all of their facts are there.
@@ -319,11 +349,13 @@ class _Part:
     # -- the graph ----------------------------------------------------------------------------------
 
     def documents_of(self, node_ids: Iterable[str]) -> Steps[Snapshot]:
-        """Some chunks and all others of their documents, with zeros for their vectors."""
+        """Some chunks and all others of their documents, with zeros for their vectors where cells have vectors."""
         chunks = self.storage.space()
         rows = yield from chunks.described(dict.fromkeys(node_ids))
         documents = dict.fromkeys(record.ref_doc_id for record in rows.records if record.ref_doc_id)
         further = yield from self.storage.manifest.nodes_of_documents(documents)
+        if self.by_words:
+            return (yield from chunks.fetch(dict.fromkeys([*rows.ids, *further])))
         return rows.joined((yield from chunks.described(i for i in dict.fromkeys(further) if i not in rows)))
 
     def graph(
@@ -341,6 +373,8 @@ class _Part:
         maps = maps_of(fact for own in of_node.values() for fact in own)
         map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}
         graph = PseudoGraph(chunks=chunks, maps=maps, map_of=map_of, of_node=of_node)
+        if self.by_words:
+            return graph, rows
         chosen = graph.maps if cells is None else [candidate.topic_id for candidate in cells.candidates]
         candidates = [topic_id for topic_id in chosen if topic_id in graph.maps]
         routes = [route_id for topic_id in candidates for route_id in graph.maps[topic_id].routes]
@@ -352,13 +386,19 @@ class _Part:
             topics=(yield from self.storage.space("topics").fetch(candidates)),
             routes=(yield from self.storage.space("routes").fetch(routes)),
             facts=Snapshot.of(np.stack(list(vectors.values())), described) if vectors else Snapshot.empty(),
+            fused={kind: fusion.empty for kind, fusion in self.fusions.items()},
         )
         if cells is None:
             return whole, rows
         topics = _among(cells.super_topics, graph.maps.__contains__)
-        return replace(
-            whole, super_topics=topics, super_facts=_among(cells.super_facts, whole.map_of.__contains__)
-        ), rows
+        facts_ = _among(cells.super_facts, whole.map_of.__contains__)
+        return replace(whole, fused={"topics": topics, "facts": facts_}), rows
+
+
+@immediate
+def _no_cells() -> NearCells:
+    """Nothing is near by its vector."""
+    return NearCells([], [], SuperNodes(1.0), SuperNodes(1.0))
 
 
 def _near_nodes(chunks: Snapshot, question: Vector) -> Mass:

@@ -13,6 +13,7 @@ from llama_index.pgrag.config import PGRAGConfig, SearchConfig
 from llama_index.pgrag.keywords import PGRAGPostprocessorKeywords
 from llama_index.pgrag.path_nodes import outline_node
 from llama_index.pgrag.search.allowed import Allowed
+from llama_index.pgrag.search.by_words import cells_by_words
 from llama_index.pgrag.search.candidates import Candidate, Vector
 from llama_index.pgrag.search.context import ContextPath, context_text
 from llama_index.pgrag.search.path_ranking import rank_paths
@@ -22,8 +23,8 @@ from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, conten
 from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import choice, count, number
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
-from llama_index.ragkit.vectors.question_scores import result_scores
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, standardised
+from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -156,9 +157,17 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         allowed: Allowed,
         question: str,
     ) -> list[MergedPath]:
-        config = SearchConfig()
+        config, nodes = SearchConfig(), None
+        builder: MapBuilder = self._index.builder
+        if builder.maps.by_words(config) and allowed.chunks is not None:
+            # The vectors of their nodes count for cells.
+            nodes = standardised(np.max([question_cosines(graph.chunks, point) for point in points], axis=0))
+            scores = np.where(allowed.chunks, nodes, -np.inf)
+            graph, points = cells_by_words(graph, scores, len(scores), [question])
+            candidates = [candidate for candidate in candidates if candidate.topic_id in graph.maps]
+            allowed = Allowed.of(graph, allowed.chunks)
         facts = score_facts(graph, points, candidates, config, allowed)
-        scores = path_scores(graph, facts, None, self.lexical_weight, config)
+        scores = path_scores(graph, facts, nodes, self.lexical_weight, config)
         ranked = rank_paths(graph, scores, len(scores), question, self.lexical_weight, 0.0)
         found = np.array([score for _, score in ranked])
         shown = result_scores(found, found).tolist()

@@ -107,6 +107,14 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
 
     # -- steps --------------------------------------------------------------------------------------
 
+    def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
+        if self.options.needs_vectors:
+            builder: MapBuilder = self._index.builder  # type: ignore[assignment]
+            yield from self._index.writer.recovered()
+            for work in (yield from builder.embedding()):
+                yield from self._index.writer.revise(work)
+        return (yield from super()._vector(bundle))
+
     def _search(self, query: Query[PseudoGraph]) -> Steps[Answer]:
         model = query.resources.embed_model
         question = yield from query.vector()
@@ -127,7 +135,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     def _ranked(self, found: Gathered, asked: Asked, fallback: str) -> Answer:
         options, query, near, names = self.options, found.query, found.near, found.names
         graph = query.state
-        facts = score_facts(graph, asked.points, found.candidates, options, Allowed.of(graph, query.allowed))
+        facts = score_facts(graph, found.points, found.candidates, options, Allowed.of(graph, query.allowed))
         fallback = fallback or ("" if names is None else names.reason)
         nodes = node_scores(graph, near, facts, names, options)
         paths = path_scores(graph, facts, nodes, near.lexical_weight, options)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.maps.mind_map import Path, path_text
 from llama_index.pgrag.maps.name_links import MapNames, NameLinks
+from llama_index.pgrag.maps.names import name_of
 from llama_index.pgrag.maps.node_maps import TOPIC
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
@@ -140,11 +141,11 @@ class PseudoGraph:
     Attributes
     ----------
     chunks, topics, routes, facts : vectors of the nodes and of the cells of the maps; a cell is embedded together with
-        its path
-    maps : topic id -> mind map; each of its cells has a row
+        its path. Those of cells are empty in an index whose cells are compared by their words
+    maps : topic id -> mind map; each of its cells has a row where cells have vectors
     map_of : fact id -> topic id
     of_node : node id -> its facts
-    super_topics, super_facts : the super nodes over topics, and over facts
+    fused : kind -> the super nodes over topics, and over facts, by their vectors; None where cells have none
     names : the names of the maps of all of an index
     """
 
@@ -155,8 +156,7 @@ class PseudoGraph:
     maps: Mapping[str, MindMap] = field(default_factory=dict)
     map_of: Mapping[str, str] = field(default_factory=dict)
     of_node: Mapping[str, tuple[FactPath, ...]] = field(default_factory=dict)
-    super_topics: SuperNodes = field(default_factory=lambda: SuperNodes(1.0))
-    super_facts: SuperNodes = field(default_factory=lambda: SuperNodes(1.0))
+    fused: Mapping[str, SuperNodes] | None = None
     names: NamesLater = field(default_factory=NamesLater)
 
     @classmethod
@@ -167,14 +167,28 @@ class PseudoGraph:
     def over(self, rows: Mapping[str, Snapshot], super_topics: SuperNodes, super_facts: SuperNodes) -> "PseudoGraph":
         """The graph with these super nodes, and the vectors of spaces by their names."""
         chunks, topics, routes, facts = (rows[name] for name in ("chunks", *KINDS))
-        graph = replace(self, chunks=chunks, topics=topics, routes=routes, facts=facts)
-        return replace(graph, super_topics=super_topics, super_facts=super_facts)
+        fused = {"topics": super_topics, "facts": super_facts}
+        return replace(self, chunks=chunks, topics=topics, routes=routes, facts=facts, fused=fused)
+
+    @cached_property
+    def super_topics(self) -> SuperNodes:
+        """The super nodes over topics: those that are near to each other, or without vectors those of one name."""
+        if self.fused is not None:
+            return self.fused["topics"]
+        return SuperNodes.of_texts({i: name_of(found.topic) for i, found in self.maps.items()})
+
+    @cached_property
+    def super_facts(self) -> SuperNodes:
+        """The super nodes over facts, in the same way."""
+        if self.fused is not None:
+            return self.fused["facts"]
+        return SuperNodes.of_texts({f.id: f.text.casefold() for found in self.maps.values() for f in found.facts})
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cells and super nodes there are."""
-        fused = {"super_topics": self.super_topics.count, "super_facts": self.super_facts.count}
-        return {"topics": len(self.topics), "facts": len(self.facts), **fused}
+        """How many cells and super nodes there are; without vectors, cells alone."""
+        cells = {"topics": len(self.maps), "facts": len(self.map_of)}
+        return cells | {f"super_{kind}": found.count for kind, found in (self.fused or {}).items()}
 
     @cached_property
     def name_links(self) -> NameLinks:
@@ -207,19 +221,18 @@ class PseudoGraph:
         nodes = frozenset(self.chunks.ids[row] for row in np.flatnonzero(allowed))
         shown = {i: tuple(f for f in facts if f.passes(nodes)) for i, facts in self.of_node.items() if i in nodes}
         graph = PseudoGraph.of(shown)
+        part = replace(self, maps=graph.maps, map_of=graph.map_of, of_node=graph.of_node, names=graph.names)
+        if self.fused is None:
+            return part
         kept = [
             np.array([i in known for i in rows.ids], np.bool_)
             for rows, known in ((self.topics, graph.maps), (self.facts, graph.map_of))
         ]
-        return replace(
-            self,
-            maps=graph.maps,
-            map_of=graph.map_of,
-            of_node=graph.of_node,
-            names=graph.names,
-            super_topics=self.super_topics.among(self.topics, kept[0], graph.maps),
-            super_facts=self.super_facts.among(self.facts, kept[1], graph.map_of),
-        )
+        fused = {
+            "topics": self.super_topics.among(self.topics, kept[0], graph.maps),
+            "facts": self.super_facts.among(self.facts, kept[1], graph.map_of),
+        }
+        return replace(part, fused=fused)
 
     def changed(self, new: Facts, removed: Collection[str] = ()) -> tuple["PseudoGraph", dict[str, list[str]]]:
         """The graph after a write; vectors and super nodes stay as they were.

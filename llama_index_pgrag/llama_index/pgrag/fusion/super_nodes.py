@@ -41,6 +41,21 @@ class SuperNodes:
     members: Mapping[str, Ids] = field(default_factory=dict)
     groups: Mapping[str, tuple[Ids, ...]] = field(default_factory=dict)
 
+    @classmethod
+    def of_texts(cls, texts: Mapping[str, str]) -> "SuperNodes":
+        """The super nodes of equal texts.
+
+        Parameters
+        ----------
+        texts : id -> text, an empty one equals no other
+        """
+        by_text: dict[str, list[str]] = defaultdict(list)
+        for row_id, text in texts.items():
+            by_text[text or row_id].append(row_id)
+        members = {min(ids): tuple(sorted(ids)) for ids in by_text.values() if len(ids) > 1}
+        component_of = {row_id: name for name, ids in members.items() for row_id in ids}
+        return cls(1.0, component_of=component_of, members=members, groups={n: (ids,) for n, ids in members.items()})
+
     def together(self, row_id: str) -> Ids:
         """The ids that share a super node with a row, itself included; only the row if it has none."""
         for group in self.groups.get(self.component_of.get(row_id, row_id), ()):

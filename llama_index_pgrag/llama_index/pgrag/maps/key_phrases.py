@@ -3,7 +3,8 @@
 Candidates are runs of up to four words, or of up to eight characters in scripts without spaces, that do not begin or
 end with a function word: one of at most three lower-case letters, one of the language of the text, or one of a short
 English list. A run counts if it occurs twice, or is capitalised like a name. Of nested runs that occur equally often
-the longest is kept. The weight is the number of occurrences times the logarithm of the length.
+the longest is kept. Interjections, words of code and abbreviated titles ("Mrs") are no phrases. The weight is the
+number of occurrences times the logarithm of the length.
 
 Implemented here because the maintained libraries have a copyleft licence, download word lists, or do not support
 Chinese.
@@ -14,7 +15,9 @@ from collections import Counter
 from collections.abc import Set
 from math import log
 
+from llama_index.ragkit.text.asides import is_filler
 from llama_index.ragkit.text.function_words import function_words, written_language
+from llama_index.ragkit.text.names import ABBREVIATED
 from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 
 __all__ = ["key_phrases"]
@@ -41,6 +44,7 @@ was we well went were what when where whether which while who whole whom whose w
 would yet you your yours
 """
 _FUNCTION_WORDS = frozenset(_ENGLISH.split())
+_TITLES = frozenset(map(str.casefold, ABBREVIATED))
 
 
 def key_phrases(text: str, count: int) -> list[str]:
@@ -84,7 +88,7 @@ def key_phrases(text: str, count: int) -> list[str]:
         return -seen[key] * log(1 + _length(key)), place[key]
 
     said = (key for key, times in seen.items() if times > 1 or key in named)
-    candidates = sorted((key for key in said if any(map(str.isalpha, key))), key=rank)
+    candidates = sorted((key for key in said if _is_about_something(key)), key=rank)
     whole: list[str] = []
     for key in sorted(candidates[:_MOST_CANDIDATES], key=lambda key: (-len(key), key)):
         if not any(key in longer and seen[longer] >= seen[key] for longer in whole):
@@ -102,6 +106,10 @@ def key_phrases(text: str, count: int) -> list[str]:
 def _has_content(word: str, small: Set[str]) -> bool:
     """Whether a word can begin or end a phrase."""
     return word.casefold() not in small and (len(word) > 3 or word[0].isupper() or word[0].isdigit())
+
+
+def _is_about_something(key: str) -> bool:
+    return any(map(str.isalpha, key)) and not all(is_filler(word) or word in _TITLES for word in key.split())
 
 
 def _begins_sentence(text: str, start: int) -> bool:

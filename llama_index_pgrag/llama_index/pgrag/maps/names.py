@@ -1,7 +1,6 @@
 """The names of mind map cells, and those of them that a text has."""
 
 import re
-from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,25 +35,21 @@ class CellNames:
         """
         if not _UNSPACED.search(text):
             words = normalise(text).split()  # a quick look, since few texts have a name
-            if self._by_first_word.keys().isdisjoint(words):
-                return []
-            if not any(self._begins(words, i, but) for i in range(len(words))):
+            begun = (i for i, word in enumerate(words) if word in self._first_words)
+            if not any(self._begins(words, i, but) for i in begun):
                 return []
         found = dict.fromkeys(phrase for phrase, _, _ in mentions(text, self.names, longest=MOST_WORDS))
         return [phrase for phrase in found if phrase != but]
 
     def _begins(self, words: list[str], start: int, but: str) -> bool:
         """Whether a name begins at a word."""
-        known = self._by_first_word.get(words[start], ())
-        return any(name != but and words[start : start + len(parts)] == parts for name, parts in known)
+        ends = range(start + 1, min(start + MOST_WORDS, len(words)) + 1)
+        runs = (" ".join(words[start:end]) for end in ends)
+        return any(run in self.names and run != but for run in runs)
 
     @cached_property
-    def _by_first_word(self) -> dict[str, list[tuple[str, list[str]]]]:
-        found = defaultdict[str, list[tuple[str, list[str]]]](list)
-        for phrase in self.names:
-            parts = phrase.split()
-            found[parts[0]].append((phrase, parts))
-        return found
+    def _first_words(self) -> set[str]:
+        return {name.split(" ", 1)[0] for name in self.names}
 
 
 def name_of(text: str) -> str:

@@ -43,7 +43,7 @@ from llama_index.ragkit.vectors.nearness import Nearness, standardised
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.walk_trust import combine
 
-__all__ = ["FactScores", "MergedPath", "Scored", "node_scores", "path_scores", "score_facts"]
+__all__ = ["FactScores", "MergedPath", "Scored", "nearness_of_nodes", "node_scores", "path_scores", "score_facts"]
 
 Floats = NDArray[np.float64]
 Scored = tuple[FactPath, float]
@@ -128,15 +128,31 @@ def node_scores(
         scores[shown & (best > 0)] = best[shown & (best > 0)]
         return scores
     best = cosines.astype(np.float64)
-    if len(graph.facts):
+    if graph.fused is not None and len(graph.facts):
         counted = np.isfinite(facts.nearness)
         np.maximum.at(best, graph.node_rows[counted], facts.cosines.max(axis=0)[counted])
-    scores[shown] = nearness[shown]
+    return nearness_of_nodes(near, names, config, best)
+
+
+def nearness_of_nodes(
+    near: Nearness, names: NameWalk | None, config: SearchConfig, best: Floats | None = None
+) -> Floats:
+    """The scores of all nodes, shape (nodes,); -inf for those that may not be shown.
+
+    Parameters
+    ----------
+    near, names : see :func:`node_scores`
+    best : the cosine of each node's nearest fact, or its own if that is larger; None for its own
+    """
+    shown = np.isfinite(near.scores)
+    scores = np.full(len(shown), -np.inf)
+    scores[shown] = near.scores[shown]
     if config.fact_weight:
         # Facts are dense scores too, and count as far as those of the question can be trusted.
         usual = 1 - config.lexical_weight
         trusted = (1 - near.lexical_weight) / usual if usual else 1.0
-        scores[shown] += config.fact_weight * trusted * standardised(best[shown])
+        dense = near.cosines if best is None else best
+        scores[shown] += config.fact_weight * trusted * standardised(dense[shown])
     if names is not None and names.trust:
         scores[shown] = combine(scores[shown], names.shares[shown], config.bridge_weight * names.trust)
     return scores

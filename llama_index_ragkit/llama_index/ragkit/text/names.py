@@ -16,7 +16,7 @@ from llama_index.ragkit.text.mentions import is_name
 from llama_index.ragkit.text.scripts import HAN, HANGUL, KANA, MARKS
 from llama_index.ragkit.text.sentences import sentence_spans
 
-__all__ = ["WORD", "Mention", "names"]
+__all__ = ["ABBREVIATED", "WORD", "Mention", "names"]
 
 
 class Mention(NamedTuple):
@@ -37,7 +37,7 @@ WORD = re.compile(
 _QUOTED = re.compile(r"[\"“„«「『《]\s*(?!\s)([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*[\"”“»」』》]")
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
-_ABBREVIATED = frozenset(("St", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "Mt", "Ft", "Prof", "Rev", "Gen", "Col", "Capt"))
+ABBREVIATED = frozenset(("St", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "Mt", "Ft", "Prof", "Rev", "Gen", "Col", "Capt"))
 _MOST_WORDS = 20  # of a name
 _MOST_QUOTED = 5  # words of a quotation that is taken for a name, whatever its capitals
 _MOST_SMALL = 3  # "Prince of the House of", "Maria de los Angeles": no name has more consecutive small words
@@ -142,7 +142,7 @@ def _joined(text: str, left: re.Match[str], right: re.Match[str], small: frozens
     gap = text[left.end() : right.start()]
     if gap in _JOINTS or (gap.isspace() and gap.count("\n") < 2):
         return True
-    initial = (len(left.group()) == 1 and left.group().isalpha()) or left.group() in _ABBREVIATED
+    initial = (len(left.group()) == 1 and left.group().isalpha()) or left.group() in ABBREVIATED
     return initial and gap in (".", ". ") and right.group().casefold() not in small
 
 

@@ -19,7 +19,7 @@ _WORD = re.compile(f"{LETTER}+(?:['’.-]{LETTER}+)*")
 _WIDE = re.compile(f"[{UNSPACED}]")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*)")
 _CLOSING_SIGNS = "# \t"
-_SPEAKER = re.compile(r"[^:.!?]{1,40}:\s")
+_SPEAKER = re.compile(r"[^:!?]{1,40}:\s")  # "Mrs. Hale: "
 _QUOTATION = re.compile(r"(?:>[ \t]?)+")
 _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 
@@ -31,7 +31,7 @@ def is_statement(text: str) -> bool:
 
     >>> is_statement("The lamp burned oil."), is_statement("Sales of Oil and Lamps in 1912"), is_statement("Page 3")
     (True, False, False)
-    >>> is_statement("Ada: Oh, really?"), is_statement("Ada: It burns!")
+    >>> is_statement("Mrs. Hale: Oh, really?"), is_statement("Mrs. Hale: It burns!")
     (False, True)
     """
     if _WIDE.search(text):

@@ -1,0 +1,75 @@
+"""Cells without vectors are compared with key points by their words.
+
+Facts that were read without a language model are sentences of the text that is embedded anyway: vectors of their own
+find nothing that the vector of their node and their words do not. So the nodes that are nearest to a question are
+chosen first, and then the cells of these are ranked by BM25 among each other. The scores take the place of cosines in
+the walk over the candidate maps: a cell has the coordinates s_k, its scores for the key points k as shares of the best
+of them, and one more that makes its length 1, so that its cosine to the unit vector of k is s_k.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.pgrag.maps.mind_map import path_text
+from llama_index.pgrag.search.candidates import Vector
+from llama_index.pgrag.state import KINDS, PseudoGraph, maps_of
+from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.vectors.question_scores import best_rows
+from llama_index.ragkit.vectors.row_buffer import Record
+from llama_index.ragkit.vectors.snapshot import Snapshot
+
+__all__ = ["MORE_NODES", "cells_by_words"]
+
+MORE_NODES = 10
+"""Nodes whose cells are compared beyond as many as results are wanted: some have no fact, or one that others have."""
+
+Floats = NDArray[np.float64]
+
+
+def cells_by_words(
+    graph: PseudoGraph, scores: Floats, wanted: int, key_points: Sequence[str]
+) -> tuple[PseudoGraph, list[Vector]]:
+    """The graph of the best nodes with vectors of words for its cells, and those of the key points.
+
+    Parameters
+    ----------
+    scores : shape (nodes,), -inf for nodes that may not be shown
+    wanted : how many results must be in the right order
+    """
+    ids = graph.chunks.ids
+    best = [ids[row] for row in best_rows(scores, wanted + MORE_NODES, graph.chunks)]
+    of_node = {node_id: graph.of_node[node_id] for node_id in best if node_id in graph.of_node}
+    maps = maps_of(fact for own in of_node.values() for fact in own)
+    texts: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+    records: dict[str, Record] = {}
+    for topic_id, found in maps.items():
+        texts["topics"][topic_id] = found.topic
+        texts["routes"].update((route_id, path_text(path)) for route_id, path in found.routes.items())
+        texts["facts"].update((fact.id, fact.text) for fact in found.facts)
+        records |= {i: Record(i, found.document, found.key, "{}") for i in (topic_id, *found.routes)}
+        records |= {fact.id: Record(fact.id, found.document, fact.key, "{}") for fact in found.facts}
+    all_texts = {cell_id: text for kind in KINDS for cell_id, text in texts[kind].items()}
+    vectors = dict(zip(all_texts, _vectors(all_texts.values(), key_points), strict=True))
+    topics, routes, facts = (
+        Snapshot.of(np.stack([vectors[i] for i in own]), [records[i] for i in own]) if own else Snapshot.empty()
+        for own in texts.values()
+    )
+    map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}
+    part = replace(graph, maps=maps, map_of=map_of, of_node=of_node, fused=None)
+    part = replace(part, topics=topics, routes=routes, facts=facts)
+    return part, list(np.eye(len(key_points), len(key_points) + 1, dtype=np.float32))
+
+
+def _vectors(texts: Collection[str], key_points: Sequence[str]) -> NDArray[np.float32]:
+    """The vectors of some cells, shape (cells, key points + 1), of unit length."""
+    words = LexicalIndex().changed((), {str(i): lexical_terms(text) for i, text in enumerate(texts)})
+    found = np.zeros((len(texts), len(key_points) + 1))
+    for k, point in enumerate(key_points if len(texts) else ()):
+        (scores,) = words.scores(point)
+        found[:, k] = scores / (scores.max() or 1.0) / np.sqrt(len(key_points))
+    found[:, -1] = np.sqrt(np.maximum(0.0, 1.0 - (found * found).sum(axis=1)))
+    return found.astype(np.float32)
