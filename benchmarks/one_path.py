@@ -47,7 +47,7 @@ from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import RaptorIndex
 from llama_index.sprag import RuleContext, SpRAGIndex
 
-__all__ = ["main", "opened", "used"]
+__all__ = ["digest", "made_up_questions", "main", "opened", "used"]
 
 TOP, DIMENSION, WRITES = 10, 128, 20
 SECTIONS, TOPICS = 10, 10  # chunks of a document; one document in so many passes a filter
@@ -104,11 +104,11 @@ def document(number: int) -> Document:
     return made
 
 
-def _asked(chunks: int, count: int) -> list[str]:
+def made_up_questions(chunks: int, count: int) -> list[str]:
     return [section(int(i))[1] for i in np.random.default_rng(5).choice(chunks, count, replace=False)]
 
 
-def _digest(found: Sequence[NodeWithScore]) -> str:
+def digest(found: Sequence[NodeWithScore]) -> str:
     parts = ([each.node.node_id for each in found], [f"{each.get_score():.4f}" for each in found])
     return " ".join(hashlib.sha256("\n".join(part).encode()).hexdigest()[:8] for part in parts)
 
@@ -123,7 +123,7 @@ def _ask(retrievers: Sequence[Any], asked: Sequence[str]) -> dict[str, Any]:
         found = [times.run(partial(retriever.retrieve, question)) for retriever, question in turn]
         passes.append(times.cpu_s)
     fastest = [1000 * min(each) for each in zip(*passes, strict=True)]
-    answers = [_digest(each) for each in found]
+    answers = [digest(each) for each in found]
     return {"median": statistics.median(fastest), "mean": statistics.mean(fastest), "answers": answers}
 
 
@@ -151,7 +151,11 @@ def used(method: str, way: str, chunks: int, questions: int, folder: str) -> dic
         options["serve_from"] = "stores"
     count = chunks // SECTIONS
     documents, new = ([document(number) for number in range(*ends)] for ends in ((count,), (count, count + WRITES)))
-    asked, times, context = _asked(chunks, questions), defaultdict[str, Times](Times), _context(way, folder, spaces)
+    asked, times, context = (
+        made_up_questions(chunks, questions),
+        defaultdict[str, Times](Times),
+        _context(way, folder, spaces),
+    )
     index = times["build s"].run(lambda: cls.from_documents(documents, storage_context=context, **options))
     built_mb = peak_mb()
     retriever = index.as_retriever(similarity_top_k=TOP)
@@ -176,12 +180,12 @@ def opened(method: str, way: str, chunks: int, questions: int, folder: str) -> d
     files = Path(folder).glob("*.vectors")
     spaces: dict[str, Any] = {path.stem: MatrixVectorStore.from_persist_path(str(path)) for path in files}
     options = {"embed_model": WordVectors(), **METHODS[method][1]()}
-    asked, times = _asked(chunks, questions), defaultdict[str, Times](Times)
+    asked, times = made_up_questions(chunks, questions), defaultdict[str, Times](Times)
     index = times["open s"].run(lambda: load_index_from_storage(_context(way, folder, spaces), **options))
     retriever = index.as_retriever(similarity_top_k=TOP)
     times["first question ms"].run(partial(retriever.retrieve, asked[0]))
     figures = _figures(times)
-    figures["first question ms"]["answers"] = [_digest(retriever.retrieve(question)) for question in asked]
+    figures["first question ms"]["answers"] = [digest(retriever.retrieve(question)) for question in asked]
     return {**figures, "opened, resident MB": {"median": resident_mb()}, "opened, peak MB": {"median": peak_mb()}}
 
 

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llama_index.hipporag.graph.numbering import Numbering
+from llama_index.hipporag.graph.packed_facts import PackedFacts
+from llama_index.ragkit.text.packed_words import PackedWords
 
 keys = st.lists(st.sampled_from("abcdefgh"), max_size=6)
 steps = st.lists(st.tuples(st.sampled_from(["extend", "drop"]), keys, st.integers(0, 9)), max_size=8)
@@ -24,9 +26,13 @@ def same(numbering: Numbering[str], known: list[str]) -> None:
     assert all(key not in numbering and numbering.get(key, -1) == -1 for key in set("abcdefgh") - set(known))
 
 
-@given(steps)
-def test_every_version_stays_what_it_was_whatever_is_made_of_it(steps: list[tuple[str, list[str], int]]):
-    made: list[tuple[Numbering[str], list[str]]] = [(Numbering(), [])]
+@given(steps, st.booleans())
+def test_every_version_stays_what_it_was_whatever_is_made_of_it(
+    steps: list[tuple[str, list[str], int]], is_stored: bool
+):
+    first = ["c", "a"] if is_stored else []
+    of_file = Numbering.of_packed(PackedWords(first)) if is_stored else Numbering[str]()
+    made: list[tuple[Numbering[str], list[str]]] = [(of_file, first)]
     for kind, some, of in steps:
         numbering, known = made[of % len(made)]
         if kind == "extend":
@@ -42,8 +48,8 @@ def test_an_extension_copies_nothing_and_a_second_one_does():
     first = Numbering(["a", "b"])
     second = first.extended(["c"])
     other = first.extended(["d"])
-    assert second._keys is first._keys
-    assert other._keys is not first._keys
+    assert second._own is first._own
+    assert other._own is not first._own
     assert (list(first), list(second), list(other)) == (["a", "b"], ["a", "b", "c"], ["a", "b", "d"])
 
 
@@ -53,3 +59,11 @@ def test_a_number_that_nothing_has_is_an_error(number: int):
     numbering.extended(["c"])
     with pytest.raises(IndexError, match="0 to 1"):
         numbering.at(number)
+
+
+def test_packed_facts_are_those_that_were_packed():
+    phrases = ["a", "b", "c"]
+    facts = [("a", "knows", "b"), ("c", "", "a"), ("b", "knows", "b")]
+    heads, tails = (np.array([phrases.index(fact[end]) for fact in facts], np.int64) for end in (0, 2))
+    stored = PackedFacts.of_arrays(PackedFacts.to_arrays(facts), phrases, heads, tails)
+    assert list(stored) == [stored[i] for i in range(3)] == stored[:] == facts

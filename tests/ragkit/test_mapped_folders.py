@@ -17,6 +17,7 @@ from llama_index.ragkit import MatrixVectorStore, load_storage_context, persist
 from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.storage import file_kvstore
 from llama_index.ragkit.storage.file_kvstore import FileKVStore, keep_in_file
+from llama_index.ragkit.text.packed_mapping import PackedMapping
 
 KEYS = st.sampled_from(["a", "b", 'q"uote', "é", "\ud800", "key: {}, "])
 CHANGES = st.lists(st.tuples(KEYS, st.none() | st.dictionaries(KEYS, st.integers(), max_size=2)), max_size=12)
@@ -59,6 +60,20 @@ def test_a_store_of_a_file_is_what_a_dictionary_is(
         kept = opened
         assert {key: kept.get(key, "of") for key in [*expected, "none"]} == {**expected, "none": None}
         assert len(kept._get_collection_mapping("of")) == len(expected)
+
+
+@settings(deadline=None)
+@given(values=st.dictionaries(KEYS, st.lists(KEYS) | st.integers() | KEYS), rounds=st.integers(1, 3))
+def test_a_packed_mapping_is_what_a_dictionary_is(values: dict[str, Any], rounds: int) -> None:
+    packed: PackedMapping[Any] = PackedMapping.of_arrays(PackedMapping.to_arrays(values))
+    for _ in range(rounds):  # after some look-ups it is a dictionary
+        assert {key: packed.get(key) for key in [*values, "none"]} == {**values, "none": None}
+        assert [key in packed for key in [*values, "none"]] == [True] * len(values) + [False]
+    assert list(packed) == list(values)
+    assert len(packed) == len(values)
+    again: PackedMapping[Any] = PackedMapping.of_arrays(PackedMapping.to_arrays(values))
+    assert list(again.items()) == list(values.items())
+    assert list(again.values()) == list(values.values())
 
 
 def test_opening_reads_no_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from llama_index.hipporag.phrase_vectors import PhraseVectors
 from llama_index.hipporag.state import HippoRAGState, fact_id, fact_key, fact_text, facts_of, phrase_id
 from llama_index.ragkit import Builder, Change, Selection, Snapshot, SpaceRows, Steps
 from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.stored_chunks import ChunkView
@@ -63,6 +64,14 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         phrases, facts = self._vectors
         lists = yield from self._phrases.load(phrases)
         return HippoRAGState.of(chunks, passages, phrases, facts, lists, self.graph.has_terms)
+
+    def arrays_of(self, state: HippoRAGState) -> Arrays:
+        """Phrases, facts and graph."""
+        return state.arrays() if self.storage.is_whole else {}
+
+    def load_arrays(self, arrays: Arrays) -> HippoRAGState | None:
+        """The state of :meth:`arrays_of`, of which objects are made when a search asks for them."""
+        return HippoRAGState.of_arrays(arrays, self.storage.snapshot(), *self._vectors, self.graph.has_terms)
 
     @property
     def _vectors(self) -> tuple[Snapshot, Snapshot]:

@@ -11,11 +11,14 @@ from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.numbering import Numbering
+from llama_index.hipporag.graph.packed_facts import PackedFacts
 from llama_index.hipporag.graph.passage import Fact, Passage
 from llama_index.hipporag.graph.synonym_search import resized
 from llama_index.hipporag.text.normalization import Normalizer, normal_form
 from llama_index.ragkit.ids import content_id
+from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
+from llama_index.ragkit.text.packed_words import PackedWords
 from llama_index.ragkit.vectors.masks import recent
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
@@ -135,6 +138,31 @@ class HippoRAGState:
         lists = resized(csr_matrix((0, 0)) if lists is None else lists, n)
         blank = replace(KnowledgeGraph.empty(), named=csr_matrix((0, n)), about=csr_matrix((0, n)), synonym_lists=lists)
         return replace(state, graph=replace(state, graph=blank).graph_with(passages))
+
+    def arrays(self) -> Arrays:
+        """What a whole index knows beside its vectors, as arrays."""
+        letters, ends = PackedWords(list(self.phrases)).arrays
+        facts = PackedFacts.to_arrays(list(self.facts))
+        return nested({"graph": self.graph.arrays, "facts": facts, "phrases": {"letters": letters, "ends": ends}})
+
+    @classmethod
+    def of_arrays(
+        cls, arrays: Arrays, chunks: Snapshot, phrase_vectors: Snapshot, fact_vectors: Snapshot, has_terms: bool
+    ) -> "HippoRAGState":
+        """The state of :meth:`arrays`, over the same memory."""
+        packed = part_of(arrays, "phrases")
+        phrases = PackedWords.of_arrays(packed["letters"], packed["ends"])
+        graph = KnowledgeGraph.of_arrays(part_of(arrays, "graph"), len(chunks), len(phrases))
+        facts = PackedFacts.of_arrays(part_of(arrays, "facts"), phrases, graph.heads, graph.tails)
+        return cls(
+            chunks,
+            Numbering.of_packed(phrases),
+            Numbering.of_packed(facts),
+            phrase_vectors,
+            fact_vectors,
+            graph,
+            has_terms,
+        )
 
     def without(self, rows: Rows) -> tuple["HippoRAGState", list[str], list[Fact]]:
         """The state without some passages, and the phrases and facts that no other has; chunks and vectors are kept."""

@@ -15,6 +15,7 @@ from llama_index.mrag.state import MRAGState
 from llama_index.ragkit import Builder, Change, Selection, Steps, offload
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView
@@ -81,6 +82,20 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
                 MRAGState.of, chunks, self._heads.number(chunks.dim), self._heads.stores, own=self._heads.own
             )
         )
+
+    def arrays_of(self, state: MRAGState) -> Arrays:
+        """The lengths of all heads of all vectors, and their sums."""
+        sums = state.sums
+        return {"inverse": state.inverse, "norms": sums.norms, "units": sums.units}
+
+    def load_arrays(self, arrays: Arrays) -> MRAGState | None:
+        """The state of :meth:`arrays_of`; None if these are of another number of vectors or heads."""
+        chunks = self.storage.snapshot()
+        heads, inverse = self._heads.number(chunks.dim), arrays["inverse"]
+        if not heads or inverse.shape != (heads, len(chunks)):
+            return None
+        sums = HeadSums(len(chunks), arrays["norms"], arrays["units"])
+        return MRAGState(chunks, heads, sums, inverse, self._heads.stores, self._heads.own)
 
     def apply(self, state: MRAGState, change: Change) -> Steps[MRAGState]:
         """Bring the sums up to date, and the head stores."""

@@ -10,9 +10,12 @@ from llama_index.ragkit import Change, Failure, Selection, Snapshot, Steps
 from llama_index.ragkit.index.builder import SummaryBuilder
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.summaries import SummaryWriter
+from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView
+from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.validation import check_component
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.clustering.graph import GraphClustering
@@ -94,6 +97,19 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         self._rows_differ = not gone and not (yield from self._rows.are_of(tree, chunks.ids, written, rows))
         self.storage.struct.counters["summaries"] = len(written)
         return RaptorState(*(self._vectors() or found), tree, written)
+
+    def arrays_of(self, state: RaptorState) -> Arrays:
+        """The tree, and the records of its summaries; none while the stored rows are those of another tree."""
+        if self._rows_differ:
+            return {}
+        return nested({**state.tree.packed(), "written": PackedMapping.to_arrays(state.written)})
+
+    def load_arrays(self, arrays: Arrays) -> RaptorState | None:
+        """The state of :meth:`arrays_of`, of which objects are made when a search asks for them."""
+        written: PackedMapping[Record] = PackedMapping.of_arrays(part_of(arrays, "written"))
+        self._rows_differ = False
+        self.storage.struct.counters["summaries"] = len(written)
+        return RaptorState(self.storage.snapshot(), self.storage.snapshot(SUMMARIES), Tree.of_packed(arrays), written)
 
     def _vectors(self) -> tuple[Snapshot, Snapshot] | None:
         """Those of all chunks and summaries, where they are in memory."""

@@ -55,7 +55,8 @@ class RaptorState:
         nodes : the summaries that were added, and None for those that were removed
         texts : the records that were written, and None for those that were deleted
         """
-        written = {name: record for name, record in {**self.written, **texts}.items() if record is not None}
+        known = dict(self.written.items())
+        written = {name: record for name, record in {**known, **texts}.items() if record is not None}
         return RaptorState(chunks, summaries, self.tree.changed(nodes), written)
 
     @cached_property

@@ -14,12 +14,14 @@ from llama_index.ragkit import Builder, Change, Failure, Selection, Snapshot, Sp
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.llm.embeddings import check_model
+from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.interface import Space
 from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
+from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
 from llama_index.sprag.config import SpRAGConfig
@@ -118,6 +120,17 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return replace(
             state, headers=headers, chunks=self._seen(), plain=self._all_plain(), lexical=self._words.whole()
         )
+
+    def arrays_of(self, state: SpRAGState) -> Arrays:
+        """Documents, headers and words; none while a write that ended early has left chunks."""
+        return state.arrays() if state.is_whole and not self._unfinished else {}
+
+    def load_arrays(self, arrays: Arrays) -> SpRAGState | None:
+        """The state of :meth:`arrays_of`, of which objects are made when a search asks for them."""
+        state = SpRAGState.of_arrays(arrays, self._whole(), self._all_plain())
+        self._words.load(state.lexical or LexicalIndex())
+        self._unfinished = set()
+        return state
 
     def _whole(self) -> Snapshot:
         found = self.storage.space().whole()

@@ -7,8 +7,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.aligned_words import AlignedWords
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
+from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
@@ -44,6 +46,26 @@ class SpRAGState:
         """Whether it is all of an index."""
         return self.lexical is not None
 
+    def arrays(self) -> Arrays:
+        """What a whole index knows beside its vectors, as arrays."""
+        parts = {
+            "documents": {key: entry.as_json() for key, entry in self.documents.items()},
+            "document_of": self.document_of,
+            "headers": self.headers,
+        }
+        packed = {name: PackedMapping.to_arrays(values) for name, values in parts.items()}
+        return nested({**packed, "lexical": (self.lexical or LexicalIndex()).arrays})
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, chunks: Snapshot, plain: Snapshot) -> "SpRAGState":
+        """The state of :meth:`arrays`, over the same memory."""
+        document_of, headers = (
+            PackedMapping[str].of_arrays(part_of(arrays, name)) for name in ("document_of", "headers")
+        )
+        documents = PackedMapping.of_arrays(part_of(arrays, "documents"), DocumentEntry.of_json)
+        lexical = LexicalIndex.of_arrays(part_of(arrays, "lexical"))
+        return cls(chunks, documents, document_of, headers, plain, lexical)
+
     def changed(
         self,
         chunks: Snapshot,
@@ -63,15 +85,18 @@ class SpRAGState:
         headers : of chunks that were written, "" for those without one
         """
         written = {key: document for key, document in documents.items() if document is not None}
-        document_of = {**self.document_of, **{i: key for key, entry in written.items() for i in entry.chunks}}
-        of_chunks = {**self.headers, **headers}
+        document_of = {
+            **dict(self.document_of.items()),
+            **{i: key for key, entry in written.items() for i in entry.chunks},
+        }
+        of_chunks = {**dict(self.headers.items()), **headers}
         for i in removed:
             if i not in headers:
                 document_of.pop(i, None)
                 of_chunks.pop(i, None)
         for i in (i for i, header in headers.items() if not header):
             del of_chunks[i]
-        of_keys = {**self.documents, **written}
+        of_keys = {**dict(self.documents.items()), **written}
         for key in documents.keys() - written.keys():
             of_keys.pop(key, None)
         return SpRAGState(chunks, of_keys, document_of, of_chunks, plain, lexical)

@@ -17,6 +17,7 @@ from scipy.sparse import coo_matrix, csr_matrix, diags, hstack, vstack
 from llama_index.hipporag.config import Edges, PhraseCount
 from llama_index.hipporag.graph.synonym_search import mutual
 from llama_index.hipporag.pagerank.power_iteration import Walk
+from llama_index.ragkit.nested_arrays import Arrays, nested
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["KnowledgeGraph", "sparse_rows"]
@@ -24,6 +25,8 @@ __all__ = ["KnowledgeGraph", "sparse_rows"]
 Rows = NDArray[np.int64]
 T = TypeVar("T")
 
+_MATRICES = ("named", "about", "statements", "synonym_lists")
+_PARTS = ("data", "indices", "indptr")
 _FEWEST = 20  # passages below which no phrase counts as common
 
 
@@ -63,6 +66,24 @@ class KnowledgeGraph:
         none = np.empty(0, np.int64)
         blank = csr_matrix((0, 0))
         return cls(blank, blank, blank, none, none, blank)
+
+    @property
+    def arrays(self) -> Arrays:
+        """What is stored, as arrays."""
+        matrices = {name: getattr(self, name) for name in _MATRICES}
+        parts = {name: {part: getattr(matrix, part) for part in _PARTS} for name, matrix in matrices.items()}
+        return {**nested(parts), "heads": self.heads, "tails": self.tails}
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, passages: int, phrases: int) -> "KnowledgeGraph":
+        """The graph of :attr:`arrays`, over the same memory."""
+        heads, tails = arrays["heads"], arrays["tails"]
+        shapes = ((passages, phrases), (passages, phrases), (passages, len(heads)), (phrases, phrases))
+        named, about, statements, synonym_lists = (
+            csr_matrix(tuple(arrays[f"{name}/{part}"] for part in _PARTS), shape=shape, copy=False)
+            for name, shape in zip(_MATRICES, shapes, strict=True)
+        )
+        return cls(named, about, statements, heads, tails, synonym_lists)
 
     @property
     def shape(self) -> tuple[int, int, int]:

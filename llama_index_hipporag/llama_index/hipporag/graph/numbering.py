@@ -1,6 +1,6 @@
 """`Numbering`: the rows of phrases and the columns of facts."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice
 from typing import Any, TypeVar
 
@@ -17,18 +17,38 @@ class Numbering(Mapping[T, int]):
 
     A numbering and those that extend it share their memory, so that an extension costs what is new. Only the first
     extension of a numbering does; a second one, such as the write after one that failed, starts from a copy.
+
+    Keys that are packed, as those of :meth:`of_packed`, become objects when a number is looked up.
     """
 
-    __slots__ = ("_keys", "_numbers", "_size")
+    __slots__ = ("_own", "_size", "_stored")
 
     def __init__(self, keys: Iterable[T] = ()) -> None:
-        self._numbers: dict[T, int] = {}
-        self._keys: list[T] = []
+        self._stored: Sequence[T] = ()
+        self._own: tuple[list[T], dict[T, int]] | None = ([], {})
         self._size = 0
         self._append(keys)
 
+    @classmethod
+    def of_packed(cls, keys: Sequence[T]) -> "Numbering[T]":
+        """The numbering of distinct keys, which do not change."""
+        found: Numbering[T] = cls()
+        found._stored, found._own, found._size = keys, None, len(keys)
+        return found
+
+    def _made(self) -> tuple[list[T], dict[T, int]]:
+        """The keys as objects, and their numbers; threads may make them twice."""
+        if (own := self._own) is None:
+            keys = list(self._stored)
+            own = self._own = keys, dict(zip(keys, range(len(keys)), strict=True))
+        return own
+
+    @property
+    def _keys(self) -> Sequence[T]:
+        return self._stored if self._own is None else self._own[0]
+
     def __getitem__(self, key: T) -> int:
-        number = self._numbers[key]
+        number = self._made()[1][key]
         if number >= self._size:  # that of an extension
             raise KeyError(key)
         return number
@@ -54,8 +74,9 @@ class Numbering(Mapping[T, int]):
     def extended(self, keys: Iterable[T]) -> "Numbering[T]":
         """With further keys after these; known ones keep their numbers."""
         longer: Numbering[T] = Numbering()
-        if len(self._keys) == self._size:
-            longer._keys, longer._numbers, longer._size = self._keys, self._numbers, self._size
+        own = self._made()
+        if len(own[0]) == self._size:
+            longer._own, longer._size = own, self._size
         else:
             longer._append(self)
         longer._append(keys)
@@ -67,15 +88,12 @@ class Numbering(Mapping[T, int]):
             return self
         stays = np.ones(self._size, np.bool_)
         stays[numbers] = False
-        shorter: Numbering[T] = Numbering()
-        shorter._keys = list(compress(self._keys, stays.tolist()))
-        shorter._size = len(shorter._keys)
-        shorter._numbers = dict(zip(shorter._keys, range(shorter._size), strict=True))
-        return shorter
+        return self.of_packed(list(compress(self._keys, stays.tolist())))
 
     def _append(self, keys: Iterable[T]) -> None:
+        known, numbers = self._made()
         for key in keys:
-            if key not in self._numbers:
-                self._numbers[key] = len(self._keys)
-                self._keys.append(key)
-        self._size = len(self._keys)
+            if key not in numbers:
+                numbers[key] = len(known)
+                known.append(key)
+        self._size = len(known)

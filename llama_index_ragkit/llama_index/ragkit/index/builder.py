@@ -15,6 +15,7 @@ from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.failure import Failure
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.state import Config, State
+from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import Steps, immediate, offload
 from llama_index.ragkit.storage.chunk_terms import ChunkTerms
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -80,6 +81,18 @@ class Builder(ABC, Generic[Config, State]):
     @abstractmethod
     def load(self) -> Steps[State]:
         """The stored state."""
+
+    def arrays_of(self, state: State) -> Arrays:
+        """The state as arrays, none of which changes, for :meth:`load_arrays`; none if it is read from records.
+
+        Where an index is in memory, they are written beside its records, so that it opens without reading these. They
+        may depend only on what is stored: an index that is opened with other parameters gets the same arrays.
+        """
+        return {}
+
+    def load_arrays(self, arrays: Arrays) -> State | None:
+        """The state of the arrays of :meth:`arrays_of`, mapped from a file; None if they do not fit what is stored."""
+        return None
 
     @immediate
     def prepare(self, change: Change) -> None:

@@ -37,12 +37,14 @@ from llama_index.ragkit.index.write_checks import WriteChecks
 from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.usage import counted
 from llama_index.ragkit.lock import WriterLock
-from llama_index.ragkit.steps import Steps, call, run_steps
+from llama_index.ragkit.nested_arrays import nested, part_of
+from llama_index.ragkit.steps import Steps, call, offload, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.vectors.array_file import ArrayFile
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["IndexWriter"]
@@ -51,6 +53,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_STATE, _WORDS = "state", "words"  # the arrays of the method, and those of the words of chunks
 _TRIES = 5  # of a write beside which other processes write
 _QUERY_TRIES = 25  # of a query beside which writes remove rows
 
@@ -105,6 +108,7 @@ class IndexWriter(Generic[State]):
         self._interrupted = False  # whether a write began and was not committed
         self._is_committing = False
         renew_in_children(self, IndexWriter._abandon)
+        storage.records.offer_arrays(self._arrays)
         self._method = method
         self.more_follows = False
         self.last_query: LastQuery | None = None
@@ -155,10 +159,26 @@ class IndexWriter(Generic[State]):
         return found
 
     def _stored(self) -> Steps[IndexContents[State]]:
-        state = yield from self._builder.load()
-        if self._builder.keeps_terms:
-            yield from self._terms.load()
+        builder, arrays = self._builder, self._storage.arrays
+        found = {} if arrays is None else (yield from arrays.read(builder.lexical_source))
+        parts = part_of(found, _STATE)
+        state = (yield from offload(builder.load_arrays, parts)) if parts else None
+        if state is None:
+            state = yield from builder.load()
+        if builder.keeps_terms:
+            yield from self._terms.load(part_of(found, _WORDS))
         return self._contents_of(state)
+
+    def _arrays(self) -> ArrayFile | None:
+        """What the last commit left, as arrays to be written with the records; None during a write."""
+        contents, arrays = self._contents, self._storage.arrays
+        if arrays is None or self._interrupted or self._is_committing:
+            return None
+        about = run_steps(arrays.about(self._builder.lexical_source))
+        if about is None or self._is_committing or contents is not self._contents:
+            return None
+        words = contents.lexical.arrays
+        return ArrayFile(about, nested({_STATE: self._builder.arrays_of(contents.state), _WORDS: words}))
 
     def _contents_of(self, state: State) -> IndexContents[State]:
         words = self._terms.words.whole() if self._builder.keeps_terms else None
@@ -176,6 +196,7 @@ class IndexWriter(Generic[State]):
     def _committing(self) -> Iterator[None]:
         """Anything that ends the block early, such as an interrupt, makes the next operation recover."""
         self._is_committing = True
+        self._storage.records.drop_arrays()
         try:
             yield
         except BaseException:

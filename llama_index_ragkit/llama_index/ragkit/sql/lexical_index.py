@@ -70,7 +70,7 @@ class SQLLexicalIndex:
             with reading(self._engine, single=True) as connection:
                 connection.execute(text(f"ANALYZE {', '.join(LEXICAL_COLUMNS)}"))
 
-    def load(self, texts: Mapping[str, str]) -> None:
+    def load(self, texts: Mapping[str, str] | LexicalIndex) -> None:
         """Do nothing: the texts are in the database."""
 
     def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:

@@ -2,14 +2,17 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from llama_index.core.schema import BaseNode
 
+from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.word_records import WordRecords
+from llama_index.ragkit.text.lexical_index import LexicalIndex
 
 __all__ = ["ChunkTerms"]
 
@@ -37,12 +40,19 @@ class ChunkTerms:
         self._stored = WordRecords(storage.records, source)
         self._terms_of = terms_of
 
-    def load(self) -> Steps[None]:
+    def load(self, arrays: Arrays = MappingProxyType({})) -> Steps[None]:
         """Read the words of all chunks, if they are to be in memory.
 
         Records of other chunks, left by an interrupted write, are removed. Chunks without a record, which such a write
         has not reached, or with one of another source are read from the docstore, and their words are stored.
+
+        Parameters
+        ----------
+        arrays : those of the words of all chunks, if they are known
         """
+        if arrays:
+            yield from offload(self.words.load, LexicalIndex.of_arrays(arrays))
+            return
         storage = self._storage
         chunks = storage.space().whole()
         if self.words.whole() is None or chunks is None:

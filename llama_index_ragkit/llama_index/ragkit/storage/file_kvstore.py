@@ -3,13 +3,15 @@
 The file is the JSON that core reads and writes. Beside it lie where each entry begins and, by checksum, which key it
 has. A value that is asked for is read and parsed alone. What is put or deleted is in memory, until the file is written
 again: the new file takes the place of the old one, which open stores go on to read.
+
+In the same file lie arrays that indexes make of their values, so that opening them computes nothing.
 """
 
 import json
 import os
 import weakref
 import zlib
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -24,14 +26,14 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.core_internals import collections_of, docstore_tables, replace_kvstore
 from llama_index.ragkit.errors import HalfWrittenError
+from llama_index.ragkit.nested_arrays import nested, part_of
 from llama_index.ragkit.text.packed_words import candidates
-from llama_index.ragkit.vectors.array_file import array_path, checksum, encode_arrays, read_arrays
+from llama_index.ragkit.vectors.array_file import ArrayFile, array_path, checksum, encode_arrays, read_arrays
 from llama_index.ragkit.vectors.file_format import write_atomically
 
 __all__ = ["FileKVStore", "keep_in_file"]
 
 Value = dict[str, Any]
-Arrays = Mapping[str, NDArray[Any]]
 
 _AT_ONCE = 1000  # entries
 _BETWEEN = b", "
@@ -234,6 +236,8 @@ class FileKVStore(SimpleKVStore):
         super().__init__()
         if data is not None:
             self._collections_mappings = data
+        self._read: dict[str, ArrayFile] = {}
+        self._offered: dict[str, weakref.WeakMethod[Callable[[], ArrayFile | None]]] = {}
 
     @classmethod
     def opened(cls, path: str) -> "FileKVStore | None":
@@ -245,12 +249,15 @@ class FileKVStore(SimpleKVStore):
         size = os.fstat(file.descriptor).st_size
         if found.about["of"] != [size, checksum(file.descriptor, size)]:
             return None
-        return cls(
+        opened = cls(
             {
                 name: _FileMapping(file, *(found.arrays[part] for part in _names_of(number)))
                 for number, name in enumerate(found.about["collections"])
             }
         )
+        made = found.about.get("made", {})  # of an earlier version without
+        opened._read = {owner: ArrayFile(about, part_of(found.arrays, owner)) for owner, about in made.items()}
+        return opened
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FileKVStore, (self.to_dict(),)
@@ -268,6 +275,35 @@ class FileKVStore(SimpleKVStore):
         """All values by collection."""
         return {name: _whole(mapping) for name, mapping in self._collections_mappings.items()}
 
+    def arrays_of(self, owner: str) -> ArrayFile | None:
+        """The arrays that lay beside the values when these were opened."""
+        return self._read.get(owner)
+
+    def offer(self, owner: str, made: Callable[[], ArrayFile | None]) -> None:
+        """Have arrays written with the values.
+
+        Parameters
+        ----------
+        owner : the part of the names of its collections before the slash
+        made : a method that is asked when the values are written, as long as its object lives; None for no arrays
+        """
+        self._offered[owner] = weakref.WeakMethod(made)
+
+    def drop_arrays(self, owner: str) -> None:
+        """Forget the arrays that lay beside the values: these are about to change."""
+        self._read.pop(owner, None)
+
+    def _made(self) -> dict[str, ArrayFile]:
+        """The arrays to write, those of an owner that is not open as they were read."""
+        made = dict(self._read)
+        for owner, reference in self._offered.items():
+            method = reference()
+            if method is not None:
+                made.pop(owner, None)
+                found = method()
+                made.update({} if found is None else {owner: found})
+        return made
+
     def persist(self, persist_path: str, fs: fsspec.AbstractFileSystem | None = None) -> None:
         """Write the file that core reads and, on the local disk, beside it what :meth:`opened` needs."""
         encoder, path = _Encoder(self._collections_mappings), str(persist_path)
@@ -275,10 +311,13 @@ class FileKVStore(SimpleKVStore):
         beside = array_path(strip_protocol(path))
         if is_local and os.path.exists(beside):
             os.unlink(beside)
+        made = self._made() if is_local else {}
         write_atomically(encoder, path, fs)
         if is_local:
             about = {"of": [encoder.size, encoder.sum], "collections": encoder.names}
-            write_atomically(encode_arrays(encoder.arrays, about), beside)
+            about["made"] = {owner: found.about for owner, found in made.items()}
+            arrays = {**encoder.arrays, **nested({owner: found.arrays for owner, found in made.items()})}
+            write_atomically(encode_arrays(arrays, about), beside)
 
 
 def _whole(mapping: Mapping[str, Value]) -> dict[str, Value]:

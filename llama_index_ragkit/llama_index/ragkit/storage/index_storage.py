@@ -25,6 +25,7 @@ from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces
 from llama_index.ragkit.storage.persisted_states import remember
 from llama_index.ragkit.storage.records import Records
+from llama_index.ragkit.storage.state_arrays import StateArrays
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.storage.stored_vectors import StoredVectors
 from llama_index.ragkit.storage.struct import DerivedStruct
@@ -47,6 +48,7 @@ class IndexStorage:
     commits : the beginning and the end of each write
     vectors : its vector spaces by name; "chunks" holds the embeddings of the nodes
     stores : where words and graph are
+    arrays : what an index in memory makes of its records; None in stores
     """
 
     context: StorageContext
@@ -56,6 +58,7 @@ class IndexStorage:
     commits: Commits
     vectors: Vectors
     stores: Stores = field(default_factory=LocalStores)
+    arrays: StateArrays | None = None
 
     @classmethod
     def create(
@@ -88,7 +91,9 @@ class IndexStorage:
         cls, context: StorageContext, struct: DerivedStruct, records: Records, vectors: LocalVectors
     ) -> "IndexStorage":
         manifest = Manifest(records)
-        return cls(context, struct, records, manifest, Commits(context, records, manifest, struct), vectors)
+        commits = Commits(context, records, manifest, struct)
+        arrays = StateArrays(records, struct, vectors)
+        return cls(context, struct, records, manifest, commits, vectors, arrays=arrays)
 
     @classmethod
     def in_stores(

@@ -133,12 +133,12 @@ class Words(Protocol):
         StorageError
         """
 
-    def load(self, texts: Mapping[str, str]) -> None:
+    def load(self, texts: Mapping[str, str] | LexicalIndex) -> None:
         """Replace all texts by these, if words are held in memory; a database does not change.
 
         Parameters
         ----------
-        texts : id -> its terms, each as often as the text has it, with a space between two of them
+        texts : id -> its terms, each as often as the text has it, with a space between two of them; or an index of them
         """
 
     def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:

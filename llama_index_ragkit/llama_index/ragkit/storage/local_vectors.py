@@ -61,6 +61,11 @@ class LocalVectors:
         for space in self._spaces.values():
             yield from space.reload()
 
+    @property
+    def are_of_commit(self) -> bool:
+        """Whether all spaces are of the generation of the struct."""
+        return all(space.store.tag == version_tag(self._struct) for space in self._spaces.values())
+
     def tag(self) -> None:
         """Note the generation of the index in each space, by which parts of different generations are detected."""
         for space in self._spaces.values():

@@ -38,10 +38,10 @@ class LocalWords:
         with self._lock:
             self._index = self._index.changed(removed, words)
 
-    def load(self, texts: Mapping[str, str]) -> None:
+    def load(self, texts: Mapping[str, str] | LexicalIndex) -> None:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.load`."""
         with self._lock:
-            self._index = LexicalIndex.of(texts)
+            self._index = texts if isinstance(texts, LexicalIndex) else LexicalIndex.of(texts)
 
     def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
         """None: labels are not kept."""

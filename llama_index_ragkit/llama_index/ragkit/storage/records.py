@@ -12,7 +12,9 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore
 from llama_index.ragkit.steps import Steps, call, run_steps
+from llama_index.ragkit.storage.file_kvstore import FileKVStore
 from llama_index.ragkit.storage.many_keys import clean, delete_keys, get_keys, outlives_the_process
+from llama_index.ragkit.vectors.array_file import ArrayFile
 
 __all__ = ["Record", "Records"]
 
@@ -40,6 +42,26 @@ class Records:
     def outlives_the_process(self) -> bool:
         """Whether the key-value store is a server or a file to which every write goes immediately."""
         return outlives_the_process(self._kv)
+
+    @property
+    def arrays(self) -> ArrayFile | None:
+        """The arrays that lay beside the records when their file was opened; see :meth:`offer_arrays`."""
+        return self._kv.arrays_of(self._namespace) if isinstance(self._kv, FileKVStore) else None
+
+    def offer_arrays(self, made: Callable[[], ArrayFile | None]) -> None:
+        """Have arrays written beside the records, if these are written to a file.
+
+        Parameters
+        ----------
+        made : a method that is asked when they are written, as long as its object lives; None for no arrays
+        """
+        if isinstance(self._kv, FileKVStore):
+            self._kv.offer(self._namespace, made)
+
+    def drop_arrays(self) -> None:
+        """Forget :attr:`arrays`: the records are about to change."""
+        if isinstance(self._kv, FileKVStore):
+            self._kv.drop_arrays(self._namespace)
 
     def _name(self, collection: str) -> str:
         return f"{self._namespace}/{collection}"

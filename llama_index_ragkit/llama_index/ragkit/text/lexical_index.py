@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.lexical_terms import question_terms
 from llama_index.ragkit.text.packed_words import PackedWords
 from llama_index.ragkit.text.stems import stems
@@ -49,6 +50,7 @@ BM25_B = 0.75
 MOST_COUNTED = int(np.iinfo(np.uint16).max)  # times that one word of a text counts
 
 _LARGEST_BLOCK = 2**16  # texts, so that two bytes hold the row of a posting
+_ARRAYS = ("by_id", "starts", "rows", "counts", "lengths")  # of a block
 _LOOKED_UP = 32  # texts compared with a set of ids in the time that it takes to look up one id
 
 
@@ -136,6 +138,21 @@ class _Block:
     lengths: NDArray[np.float32]
     counted: NDArray[np.bool_]
     by_stem: dict[str, _Stems] = field(default_factory=dict)
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays) -> "_Block":
+        """The block of :attr:`arrays`, over the same memory."""
+        ids, words = (PackedWords.of_arrays(arrays[name], arrays[f"{name}_ends"]) for name in ("ids", "words"))
+        counted = np.ones(len(ids), np.bool_)
+        return cls(tuple(ids), words=words, counted=counted, **{name: arrays[name] for name in _ARRAYS})  # type: ignore[arg-type]
+
+    @property
+    def arrays(self) -> Arrays:
+        """A block all of whose texts count, as arrays by name."""
+        found = {name: getattr(self, name) for name in _ARRAYS}
+        for name, words in (("ids", PackedWords(self.ids)), ("words", self.words)):
+            found[name], found[f"{name}_ends"] = words.arrays
+        return found
 
     @cached_property
     def size(self) -> int:
@@ -312,6 +329,17 @@ class LexicalIndex:
         ids = list(texts)
         parts = [ids[start : start + _LARGEST_BLOCK] for start in range(0, len(ids), _LARGEST_BLOCK)]
         return cls([_of_lists({text_id: texts[text_id] for text_id in part}) for part in parts])
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays) -> "LexicalIndex":
+        """The index of :attr:`arrays`, over the same memory, which must not change."""
+        parts = dict.fromkeys(name.split("/")[0] for name in arrays)
+        return cls([_Block.of_arrays(part_of(arrays, part)) for part in parts])
+
+    @property
+    def arrays(self) -> Arrays:
+        """All of it as arrays by name."""
+        return nested({str(number): block.arrays for number, block in enumerate(self._blocks)})
 
     def __len__(self) -> int:
         return sum(block.size for block in self._blocks)

@@ -10,6 +10,9 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from llama_index.ragkit.nested_arrays import Arrays, part_of
+from llama_index.ragkit.text.packed_mapping import PackedMapping
+
 __all__ = ["Summary", "Tree", "summary_id"]
 
 _NAMESPACE = uuid.UUID("0c6a8a52-5c0e-5f0b-8d53-6a2f5f5d9b0e")
@@ -55,6 +58,18 @@ class Tree:
             for child in summary.children:
                 parents.setdefault(child, set()).add(name)
         return cls(dict(summaries), {child: tuple(sorted(above)) for child, above in parents.items()})
+
+    @classmethod
+    def of_packed(cls, arrays: Arrays) -> "Tree":
+        """The tree of :meth:`packed`, of which objects are made when they are asked for."""
+        summaries, parents = (part_of(arrays, name) for name in ("summaries", "parents"))
+        made = PackedMapping.of_arrays(summaries, lambda name, value: Summary(value[0], tuple(value[1])))
+        return cls(made, PackedMapping.of_arrays(parents, lambda name, value: tuple(value)))
+
+    def packed(self) -> dict[str, Arrays]:
+        """The tree as arrays in two parts."""
+        summaries = {name: (summary.level, summary.children) for name, summary in self.summaries.items()}
+        return {"summaries": PackedMapping.to_arrays(summaries), "parents": PackedMapping.to_arrays(self.parents)}
 
     @property
     def height(self) -> int:
@@ -121,8 +136,8 @@ class Tree:
 
     def _edited(self, removed: Iterable[str], new: Mapping[str, Summary]) -> "Tree":
         """A copy without the removed summaries and with the new ones; one that is in both is kept."""
-        summaries = dict(self.summaries)
-        parents: dict[str, tuple[str, ...]] = dict(self.parents)
+        summaries = dict(self.summaries.items())
+        parents: dict[str, tuple[str, ...]] = dict(self.parents.items())
         for name in removed:
             for child in summaries.pop(name).children:
                 left = tuple(parent for parent in parents[child] if parent != name)

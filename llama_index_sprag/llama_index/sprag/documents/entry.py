@@ -35,6 +35,18 @@ class DocumentEntry:
     description: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
 
+    def as_json(self) -> list[Any]:
+        """All but its key, which :meth:`of_json` makes an entry of again."""
+        lengths = self.tokens.tolist(), self.characters.tolist()
+        return [self.chunks, self.goes_on, *lengths, dict(self.description), self.error]
+
+    @classmethod
+    def of_json(cls, key: str, found: Sequence[Any]) -> "DocumentEntry":
+        """The entry of :meth:`as_json`."""
+        chunks, goes_on, tokens, characters, description, error = found
+        lengths = np.array(tokens, np.int64), np.array(characters, np.int64)
+        return cls(key, tuple(chunks), tuple(goes_on), *lengths, description, error)
+
     @property
     def title(self) -> str:
         """Its title, "" if there is none."""
