@@ -1,6 +1,6 @@
 """The HTML page of the memory: chunks, the questions they answer, and the themes that contain them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,114 +56,149 @@ def page_of(
     query : the last prompt, if any; `found` is a :class:`FoundForPage`
     max_chunks : largest number of chunks to show: those of the answer first, then members of themes, then the others
     """
-    found = [(name, score) for name, score in query.answer if name in texts] if query else []
-    shown = _shown(state, texts, [name for name, _ in found], max_chunks)
-    scores = dict(found)
-    highlighted = set(scores) | {theme for name in scores for theme in state.themes_of.get(name, ())}
-    matching: Mapping[str, str] = query.found.questions if query else {}
-    highlighted |= {matching[name] for name in scores if name in matching}
-    members = {name: state.themes[name].members for name in state.theme_layer.texts.ids if name in texts}
-    names = group_names(members, {name: texts[name] for name in state.chunks.ids if name in texts})
-    coloured = sorted(members, key=lambda name: (-len(members[name]), name))[:_COLOURED]
-    theme_of = {member: name for name in reversed(coloured) for member in members[name]}
-    edges = [
-        Edge(name, member, weight=1 + 2 * weight, highlighted=name in highlighted and member in scores)
-        for name in state.theme_layer.texts.ids
-        for member, weight in zip(state.themes[name].members, state.themes[name].weights, strict=True)
-        if name in texts and member in shown
-    ]
-    nodes = [
-        Node(
-            id=name,
-            label=names.get(name, ""),
-            text=texts[name],
-            group=name if name in coloured else "theme",
-            level=2,
-            size=8,
-            score=scores.get(name),
-            highlighted=name in highlighted,
-            details=_about_theme(state, name),
-        )
-        for name in state.theme_layer.texts.ids
-        if name in texts
-    ]
-    for record in state.chunks.records:
-        if record.id in shown:
-            about = {"document": record.ref_doc_id or "none", "themes": len(state.themes_of.get(record.id, ()))}
-            about.update(state.chunks.metadata_of(record.id))
-            nodes.append(
-                Node(
-                    id=record.id,
-                    label=passage_label(texts.get(record.id, ""), state.chunks.metadata_of(record.id)),
-                    text=texts.get(record.id, ""),
-                    group=theme_of.get(record.id, "chunk"),
-                    level=1,
-                    size=2.5,
-                    score=scores.get(record.id),
-                    highlighted=record.id in highlighted,
-                    details=about,
-                )
-            )
-    for layer in (state.chunk_layer, state.theme_layer):
-        for name, (owner, question) in zip(layer.questions.ids, layer.questions_with_owners(), strict=True):
-            if owner in shown or (layer is state.theme_layer and owner in texts):
-                nodes.append(Node(id=name, text=question, group="question", size=0.6, highlighted=name in highlighted))
-                edges.append(Edge(owner, name, weight=0.6, highlighted=name in highlighted and owner in highlighted))
-    for owner, question in ((owner, question) for owner, asked in plain.items() for question in asked):
-        if owner in shown or (owner in state.written and owner in texts):
-            name = question_id(owner, question)
-            nodes.append(Node(id=name, text=question, group="question", size=0.6))
-            edges.append(Edge(owner, name, weight=0.6))
-    edges += _similar(state.chunk_layer, shown, blend)
-    groups = {theme.group for theme in state.themes.values()}
+    page = _MemoryPage(state, texts, plain, query, max_chunks)
     partial = query is not None and query.found.state is not None
-    covers = "" if len(shown) == len(state.chunks) else f"The page has {len(shown)} of {len(state.chunks)} chunks."
-    facts = {
-        "chunks": len(state.chunks),
-        "questions": len(state.chunk_layer.questions)
-        + len(state.theme_layer.questions)
-        + sum(map(len, plain.values())),
-        "themes": len(state.theme_layer.texts),
-        "graphs that the themes are of": len(groups),
-    }
-    if state.unwritten:
-        facts["themes not written yet"] = len(state.unwritten)
-    if by_rules := sum(bool(record.get("by")) for record in state.written.values()):
-        facts["themes written by rules"] = by_rules
-    groups_shown = [Group(name, f"Theme: {names.get(name) or texts[name][:_LABEL]}") for name in coloured]
-    groups_shown += [group for group in _GROUPS if any(node.group == group.name for node in nodes)]
-    panels: list[Facts | Results] = []
-    if query is not None:
-        items = [
-            Result(
-                names.get(name) or passage_label(texts[name], _metadata(state, name)),
-                snippet=_why(state, matching.get(name), texts[name]),
-                score=score,
-                node=name,
-            )
-            for name, score in found
-            if name in shown or name in state.written
-        ]
-        panels.append(Results("Retrieved", items))
-    themes = [
-        Result(names.get(name) or texts[name][:_LABEL], snippet=texts[name], node=name)
-        for name in state.theme_layer.texts.ids
-        if name in texts
-    ]
-    panels.append(Facts("The memory", facts))
-    if themes:
-        panels.append(Results("Themes", themes))
+    shown, chunks = len(page.shown), len(state.chunks)
+    covers = "" if shown == chunks else f"The page has {shown} of {chunks} chunks."
+    nodes = [*page.themes(), *page.chunks(), *page.questions()]
     return Page(
         title="GEM-RAG memory",
-        subtitle=f"Question: {query.question}"
-        if query is not None
-        else "Chunks, the questions they answer, and themes",
-        view=Graph(nodes=nodes, edges=edges, groups=groups_shown, layout="force"),
-        panels=panels,
+        subtitle="Chunks, the questions they answer, and themes" if query is None else f"Question: {query.question}",
+        view=Graph(
+            nodes, [*page.edges(), *_similar(state.chunk_layer, page.shown, blend)], page.groups(nodes), "force"
+        ),
+        panels=list(page.panels()),
         covers="The page has the answer, and the chunks and themes near to the question." if partial else covers,
         legend=["A line between two chunks: one is among the two nearest of the other in the memory graph."],
         highlight_label="Answer, its questions and themes",
     )
+
+
+class _MemoryPage:
+    """The parts of the page; see :func:`page_of`."""
+
+    def __init__(
+        self,
+        state: GEMRAGState,
+        texts: Mapping[str, str],
+        plain: Mapping[str, Sequence[str]],
+        query: LastQuery | None,
+        max_chunks: int,
+    ) -> None:
+        self._state, self._texts, self._plain, self._query = state, texts, plain, query
+        self._scores = {name: score for name, score in query.answer if name in texts} if query else {}
+        self._matching: Mapping[str, str] = query.found.questions if query else {}
+        self.shown = _shown(state, texts, list(self._scores), max_chunks)
+        self._members = {name: state.themes[name].members for name in state.theme_layer.texts.ids if name in texts}
+        self._names = group_names(self._members, {name: texts[name] for name in state.chunks.ids if name in texts})
+        largest = sorted(self._members, key=lambda name: (-len(self._members[name]), name))
+        self._coloured = largest[:_COLOURED]
+        self._highlighted = set(self._scores) | {
+            theme for name in self._scores for theme in state.themes_of.get(name, ())
+        }
+        self._highlighted |= {self._matching[name] for name in self._scores if name in self._matching}
+
+    def _title(self, theme: str) -> str:
+        return self._names.get(theme) or self._texts[theme][:_LABEL]
+
+    def themes(self) -> Iterator[Node]:
+        """The written themes."""
+        for name in self._members:
+            yield Node(
+                id=name,
+                label=self._names.get(name, ""),
+                text=self._texts[name],
+                group=name if name in self._coloured else "theme",
+                level=2,
+                size=8,
+                score=self._scores.get(name),
+                highlighted=name in self._highlighted,
+                details=_about_theme(self._state, name),
+            )
+
+    def chunks(self) -> Iterator[Node]:
+        """The chunks that are shown, in the colours of their themes."""
+        theme_of = {member: name for name in reversed(self._coloured) for member in self._members[name]}
+        chunks = self._state.chunks
+        for record in chunks.records:
+            if record.id in self.shown:
+                metadata, text = chunks.metadata_of(record.id), self._texts.get(record.id, "")
+                themes = len(self._state.themes_of.get(record.id, ()))
+                yield Node(
+                    id=record.id,
+                    label=passage_label(text, metadata),
+                    text=text,
+                    group=theme_of.get(record.id, "chunk"),
+                    level=1,
+                    size=2.5,
+                    score=self._scores.get(record.id),
+                    highlighted=record.id in self._highlighted,
+                    details={"document": record.ref_doc_id or "none", "themes": themes, **metadata},
+                )
+
+    def _asked(self) -> Iterator[tuple[str, str, str]]:
+        """The owner, the id and the text of each question of what is shown."""
+        for layer in (self._state.chunk_layer, self._state.theme_layer):
+            for name, (owner, question) in zip(layer.questions.ids, layer.questions_with_owners(), strict=True):
+                if owner in self.shown or owner in self._members:
+                    yield owner, name, question
+        for owner, questions in self._plain.items():
+            if owner in self.shown or (owner in self._state.written and owner in self._texts):
+                yield from ((owner, question_id(owner, question), question) for question in questions)
+
+    def questions(self) -> Iterator[Node]:
+        """The questions of what is shown."""
+        for _, name, question in self._asked():
+            yield Node(id=name, text=question, group="question", size=0.6, highlighted=name in self._highlighted)
+
+    def edges(self) -> Iterator[Edge]:
+        """Themes to their members, and questions to what they are asked of."""
+        for name, members in self._members.items():
+            for member, weight in zip(members, self._state.themes[name].weights, strict=True):
+                if member in self.shown:
+                    lit = name in self._highlighted and member in self._scores
+                    yield Edge(name, member, weight=1 + 2 * weight, highlighted=lit)
+        for owner, name, _ in self._asked():
+            yield Edge(owner, name, weight=0.6, highlighted={owner, name} <= self._highlighted)
+
+    def groups(self, nodes: Sequence[Node]) -> list[Group]:
+        """The legend: the largest themes, and the kinds of nodes that there are."""
+        kinds = {node.group for node in nodes}
+        themes = [Group(name, f"Theme: {self._title(name)}") for name in self._coloured]
+        return themes + [group for group in _GROUPS if group.name in kinds]
+
+    def panels(self) -> Iterator[Facts | Results]:
+        """The answer, the counts, and the themes."""
+        state = self._state
+        if self._query is not None:
+            found = [
+                (name, score) for name, score in self._scores.items() if name in self.shown or name in state.written
+            ]
+            yield Results("Retrieved", [self._result(name, score) for name, score in found])
+        yield Facts("The memory", self._counts())
+        if self._members:
+            themes = [Result(self._title(name), snippet=self._texts[name], node=name) for name in self._members]
+            yield Results("Themes", themes)
+
+    def _result(self, name: str, score: float) -> Result:
+        title = self._names.get(name) or passage_label(self._texts[name], _metadata(self._state, name))
+        why = _why(self._state, self._matching.get(name), self._texts[name])
+        return Result(title, snippet=why, score=score, node=name)
+
+    def _counts(self) -> dict[str, int]:
+        state = self._state
+        layers = (state.chunk_layer, state.theme_layer)
+        counts = {
+            "chunks": len(state.chunks),
+            "questions": sum(len(layer.questions) for layer in layers) + sum(map(len, self._plain.values())),
+            "themes": len(state.theme_layer.texts),
+            "graphs that the themes are of": len({theme.group for theme in state.themes.values()}),
+        }
+        if state.unwritten:
+            counts["themes not written yet"] = len(state.unwritten)
+        if by_rules := sum(bool(record.get("by")) for record in state.written.values()):
+            counts["themes written by rules"] = by_rules
+        return counts
 
 
 def _about_theme(state: GEMRAGState, name: str) -> dict[str, Any]:

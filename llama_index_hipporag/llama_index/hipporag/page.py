@@ -1,6 +1,6 @@
 """The HTML page of the knowledge graph: phrases, the facts between them, and passages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from textwrap import shorten
 
@@ -24,6 +24,7 @@ _SNIPPET = 140
 _LEAST_TRUST = 0.1  # in the walk, from which its ways are drawn
 _MOST_PHRASES = 5  # of a way: each fact halves what the walk brings, and a longer way explains nothing
 _LEAST_SHARE = 0.002  # of the best passage's in the walk, from which a way is drawn: two or three facts away
+_GROUPS = (Group("linked", "Phrase of the question"), Group("phrase", "Phrase"), Group("passage", "Passage"))
 
 
 def rows_to_show(
@@ -69,31 +70,64 @@ def page_of(
     query : the last query and its search result, if any
     phrases, passages : what to show, see :func:`rows_to_show`
     """
-    active = np.zeros(graph.shape[1])
-    linked: set[int] = set()
     ways: dict[str, list[int]] = {}
-    scores = dict(query.answer) if query else {}
+    if query is not None:
+        ways = _ways(query.found, [node_id for node_id, _ in query.answer if node_id in state.chunks])
+    labels = {n: passage_label(texts[n], state.chunks.metadata_of(n)) for n in passages if n in texts}
+    counts = {
+        "passages": graph.shape[0] if allowed is None else int(np.count_nonzero(allowed)),
+        "phrases": int(np.count_nonzero(graph.frequency)),
+        "facts": int(np.count_nonzero(graph.stated)),
+        "synonym edges": graph.synonym_edges.nnz // 2,
+    }
+    shown = f"{len(phrases)} of {counts['phrases']} phrases and {len(labels)} of {counts['passages']} passages"
+    whole = len(labels) == counts["passages"] and len(phrases) == counts["phrases"]
+    nodes = [*_phrase_nodes(state, graph, phrases, ways, query), *_passage_nodes(state, texts, labels, query)]
+    return Page(
+        title="HippoRAG graph",
+        subtitle="Phrases, and the passages that contain them" if query is None else f"Question: {query.question}",
+        view=Graph(nodes, _edges(state, graph, phrases, labels, ways), _GROUPS, layout="force"),
+        panels=[*_answer(state, texts, labels, ways, query), Facts("The graph", counts)],
+        legend=["A larger phrase: more activated by the walk" if query else "A larger phrase: in more passages"],
+        highlight_label="Way to the answer",
+        covers="" if whole else f"The page has {shown}.",
+    )
+
+
+def _phrase_nodes(
+    state: HippoRAGState,
+    graph: KnowledgeGraph,
+    phrases: Sequence[int],
+    ways: Mapping[str, Sequence[int]],
+    query: LastQuery | None,
+) -> Iterator[Node]:
+    """Phrases, as large as they are active, or as they are frequent if there is no question."""
+    active, linked = np.zeros(graph.shape[1]), set[int]()
     if query is not None:
         active[query.found.nodes] = query.found.active
         linked = set(query.found.seeds.weights)
-        ways = _ways(query.found, [node_id for node_id in scores if node_id in state.chunks])
-    lit = linked | {row for way in ways.values() for row in way}
+    lit = linked.union(*ways.values())
     top = max(float(active.max(initial=0.0)), 1e-12)
-    nodes = [
-        Node(
+    for place, row in enumerate(phrases):
+        frequency, share = int(graph.frequency[row]), float(active[row])
+        yield Node(
             id=f"phrase {place}",
             text=state.phrases.at(row),
             group="linked" if row in linked else "phrase",
-            size=0.6 + 4 * float(np.sqrt(active[row] / top)) if query else 1.0 + float(graph.frequency[row]) ** 0.5,
-            score=float(active[row]) if query else None,
+            size=0.6 + 4 * (share / top) ** 0.5 if query else 1.0 + frequency**0.5,
+            score=share if query else None,
             highlighted=row in lit,
-            details={"passages": int(graph.frequency[row])},
+            details={"passages": frequency},
         )
-        for place, row in enumerate(phrases)
-    ]
-    labels = {n: passage_label(texts[n], state.chunks.metadata_of(n)) for n in passages if n in texts}
-    nodes += [
-        Node(
+
+
+def _passage_nodes(
+    state: HippoRAGState, texts: Mapping[str, str], labels: Mapping[str, str], query: LastQuery | None
+) -> Iterator[Node]:
+    scores = dict(query.answer) if query else {}
+    for node_id, label in labels.items():
+        document = state.chunks.record_of(node_id).ref_doc_id or "none"
+        yield Node(
             id=f"passage {node_id}",
             label=label,
             text=texts[node_id],
@@ -101,50 +135,29 @@ def page_of(
             size=2.0 if node_id in scores else 0.8,
             score=scores.get(node_id),
             highlighted=node_id in scores,
-            details={
-                "document": state.chunks.record_of(node_id).ref_doc_id or "none",
-                **state.chunks.metadata_of(node_id),
-            },
+            details={"document": document, **state.chunks.metadata_of(node_id)},
         )
-        for node_id, label in labels.items()
-    ]
-    groups = [Group("linked", "Phrase of the question"), Group("phrase", "Phrase"), Group("passage", "Passage")]
-    panels: list[Facts | Results] = []
-    if query is not None:
-        items = [
-            Result(
-                labels[n],
-                snippet=" → ".join(map(state.phrases.at, ways.get(n, ())))
-                or shorten(texts[n], _SNIPPET, placeholder="…"),
-                score=score,
-                node=f"passage {n}",
-            )
-            for n, score in query.answer
-            if n in labels
-        ]
-        panels.append(Results("Retrieved", items))
-        start = ", ".join(dict.fromkeys(link.phrase for link in query.found.seeds.links))
-        panels.append(Facts("The walk", {"starts from": start or "nothing: " + query.found.seeds.reason}))
-    counts = {
-        "passages": graph.shape[0] if allowed is None else int(np.count_nonzero(allowed)),
-        "phrases": int(np.count_nonzero(graph.frequency)),
-        "facts": int(np.count_nonzero(graph.stated)),
-        "synonym edges": graph.synonym_edges.nnz // 2,
-    }
-    panels.append(Facts("The graph", counts))
-    whole = len(labels) == counts["passages"] and len(phrases) == counts["phrases"]
-    return Page(
-        title="HippoRAG graph",
-        subtitle=f"Question: {query.question}" if query is not None else "Phrases, and the passages that contain them",
-        view=Graph(nodes, _edges(state, graph, phrases, labels, ways), groups, layout="force"),
-        panels=panels,
-        legend=["A larger phrase: more activated by the walk" if query else "A larger phrase: in more passages"],
-        highlight_label="Way to the answer",
-        covers=""
-        if whole
-        else f"The page has {len(phrases)} of {counts['phrases']} phrases and {len(labels)} of {counts['passages']} "
-        "passages.",
-    )
+
+
+def _answer(
+    state: HippoRAGState,
+    texts: Mapping[str, str],
+    labels: Mapping[str, str],
+    ways: Mapping[str, Sequence[int]],
+    query: LastQuery | None,
+) -> Iterator[Facts | Results]:
+    """The passages of the answer, each with the way to it or its beginning, and where the walk starts."""
+    if query is None:
+        return
+    items = []
+    for node_id, score in query.answer:
+        if node_id in labels:
+            way = " → ".join(map(state.phrases.at, ways.get(node_id, ())))
+            snippet = way or shorten(texts[node_id], _SNIPPET, placeholder="…")
+            items.append(Result(labels[node_id], snippet=snippet, score=score, node=f"passage {node_id}"))
+    yield Results("Retrieved", items)
+    start = ", ".join(dict.fromkeys(link.phrase for link in query.found.seeds.links))
+    yield Facts("The walk", {"starts from": start or "nothing: " + query.found.seeds.reason})
 
 
 def _ways(found: GraphSearchResult[KnowledgeGraph], answer: Sequence[str]) -> dict[str, list[int]]:

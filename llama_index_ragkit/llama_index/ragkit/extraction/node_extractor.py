@@ -9,7 +9,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -21,10 +21,10 @@ from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, Record
 from llama_index.ragkit.extraction.document_groups import document_groups
 from llama_index.ragkit.extraction.document_lines import DocumentLines
+from llama_index.ragkit.extraction.extraction_run import ExtractionRun
 from llama_index.ragkit.extraction.failure_watch import FailureWatch
 from llama_index.ragkit.extraction.piecewise import merged_records, node_pieces
 from llama_index.ragkit.extraction.record_transform import RecordTransform
@@ -32,9 +32,7 @@ from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, find_llm, known_llm, model_identity
 from llama_index.ragkit.llm.context_window import LEAST_ROOM, prompt_room, window_of
 from llama_index.ragkit.llm.prompts import PromptHolder
-from llama_index.ragkit.llm.usage import status
-from llama_index.ragkit.redaction import redact
-from llama_index.ragkit.steps import Outcome, Steps, gather, offload
+from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, choice, count, refusal
@@ -253,13 +251,11 @@ class NodeExtractor(RecordTransform, PromptHolder):
         nodes = list(nodes)
         groups = self._groups(nodes)
         model = find_llm(self.llm or llm, self.without_llm) if self.needs_llm and groups else None
-        cache = self.cache if cache is None else cache
-        prompts = self._get_prompts()
-        lines = DocumentLines([*siblings, *nodes])
+        prompts, lines = self._get_prompts(), DocumentLines([*siblings, *nodes])
         contexts = [
             ExtractionContext(
                 model,
-                cache,
+                self.cache if cache is None else cache,
                 [user_prefix + nodes[i].node_id for i in group],
                 self.retry,
                 self.mode,
@@ -270,67 +266,21 @@ class NodeExtractor(RecordTransform, PromptHolder):
             )
             for group in groups
         ]
-        watch = FailureWatch("documents" if self.reads_documents else "nodes", handling)
-
-        def read(g: int) -> Steps[list[Record]]:
-            job = partial(self.extract_document, [nodes[i] for i in groups[g]], contexts[g])
-            records = yield from watch.run(job, contexts[g].lost)
-            if contexts[g].repeated:
-                records[0] = {
-                    **records[0],
-                    "dropped": {**records[0].get("dropped", {}), "repeated": contexts[g].repeated},
-                }
-            return records
-
-        outcomes: dict[int, Outcome[list[Record]]] = {}
-        texts = [tuple(plain_text(nodes[i]).strip() for i in group) for group in groups]
-        firsts = set({texts[g]: g for g in reversed(range(len(groups)))}.values())
-        for batch in (sorted(firsts), [g for g in range(len(groups)) if g not in firsts]):
-            if not batch:
-                continue
-            found = yield from gather(
-                [partial(read, g) for g in batch],
-                self.num_workers if num_workers is None else num_workers,
-                type(self).__name__,
-                self.show_progress if show_progress is None else show_progress,
-                status,
-            )
-            outcomes.update(zip(batch, found, strict=True))
-        watch.check({_name([nodes[i] for i in group]): outcomes[g] for g, group in enumerate(groups)})
-        errors: dict[int, Exception] = {}
-        told: dict[int, Exception] = {}
-        for g, group in enumerate(groups):
-            found_errors = {i: outcomes[g].error or contexts[g].lost.get(place) for place, i in enumerate(group)}
-            new = {i: error for i, error in found_errors.items() if error is not None}
-            errors.update(new)
-            if not falls_back or outcomes[g].error is None:
-                told.update(new)
+        run = ExtractionRun(nodes, groups, contexts)
+        yield from run.read(
+            self.extract_document,
+            FailureWatch("documents" if self.reads_documents else "nodes", handling),
+            self.num_workers if num_workers is None else num_workers,
+            type(self).__name__,
+            self.show_progress if show_progress is None else show_progress,
+        )
         owners = [model, self.llm, getattr(self, "embed_model", None)]
-        if errors:
+        if run.has_failed:
             with suppress(Exception):  # the error may be that there is no model
                 owners.append(embed_model() if embed_model is not None else None)
-        if told:
-            by = "" if model is None else f" with the model {model.metadata.model_name!r}"
-            logger.log(
-                logging.ERROR if all(outcome.error is not None for outcome in outcomes.values()) else logging.WARNING,
-                "%s failed at %d of %d nodes%s. An index lists them in failures() and tries them again in "
-                "retry_failed(). The first: %s",
-                type(self).__name__, len(told), len(nodes), by, _reason(told[min(told)], *owners),
-            )  # fmt: skip
-        extractions = {
-            i: Extraction(
-                nodes[i].node_id,
-                None if outcomes[g].value is None else outcomes[g].unwrap()[place],
-                _reason(errors.get(i), *owners),
-                list(contexts[g].cache_keys),
-                getattr(errors.get(i), "step", ""),
-                nodes[group[0]].node_id,
-                isinstance(errors.get(i), ParseError),
-            )
-            for g, group in enumerate(groups)
-            for place, i in enumerate(group)
-        }
-        return [extractions.get(i, Extraction(node.node_id, {})) for i, node in enumerate(nodes)]
+        by = "" if model is None else f" with the model {model.metadata.model_name!r}"
+        run.log(logger, f"{type(self).__name__}{by}", falls_back, owners)
+        return run.extractions(owners)
 
     def _groups(self, nodes: Sequence[BaseNode]) -> list[list[int]]:
         """Places of the nodes with text that are read together."""
@@ -387,18 +337,6 @@ class NodeExtractor(RecordTransform, PromptHolder):
         added = {"fingerprint", "model"} - set(cls.model_fields)
         own = {name: value for name, value in data.items() if name not in added}
         return super().from_dict(own, **kwargs)
-
-
-def _name(nodes: Sequence[BaseNode]) -> str:
-    """Nodes that are read together, for messages."""
-    name = f"Node {nodes[0].node_id!r}"
-    return name if len(nodes) == 1 else f"{name} and {len(nodes) - 1} more of its document"
-
-
-def _reason(error: Exception | None, *owners: object) -> str | None:
-    if error is None:
-        return None
-    return redact(str(error) if isinstance(error, ExtractionError) else f"{type(error).__name__}: {error}", *owners)
 
 
 def _readable(value: Any) -> str:

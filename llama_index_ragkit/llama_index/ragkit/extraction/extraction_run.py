@@ -1,0 +1,136 @@
+"""`ExtractionRun`: one extraction from many nodes: who is read when, what came of it, and what the log says."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from llama_index.core.schema import BaseNode
+
+from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.extraction.context import Extraction, ExtractionContext, Record
+from llama_index.ragkit.extraction.failure_watch import FailureWatch
+from llama_index.ragkit.llm.usage import status
+from llama_index.ragkit.redaction import redact
+from llama_index.ragkit.steps import Outcome, Steps, gather
+from llama_index.ragkit.storage.nodes import plain_text
+
+__all__ = ["ExtractionRun"]
+
+Extract = Callable[[Sequence[BaseNode], ExtractionContext], Steps[list[Record]]]
+
+
+class ExtractionRun:
+    """The nodes of one extraction, in groups that are read together.
+
+    Parameters
+    ----------
+    nodes : all of them, also those without text, which are in no group
+    groups : places in `nodes`
+    contexts : one for each group
+    """
+
+    def __init__(
+        self, nodes: Sequence[BaseNode], groups: Sequence[Sequence[int]], contexts: Sequence[ExtractionContext]
+    ) -> None:
+        self._nodes, self._groups, self._contexts = nodes, groups, contexts
+        self._outcomes: dict[int, Outcome[list[Record]]] = {}
+
+    def read(
+        self, extract: Extract, watch: FailureWatch, workers: int, description: str, show_progress: bool
+    ) -> Steps[None]:
+        """Read all groups; one with the same texts as another waits for it and uses its cached replies.
+
+        Parameters
+        ----------
+        extract : returns a record for each node of a group
+        watch : decides which failures end the run
+        workers : how many groups are read at once
+        description, show_progress : of the progress bar
+        """
+        texts = [tuple(plain_text(node).strip() for node in self._nodes_of(g)) for g in range(len(self._groups))]
+        firsts = set({texts[g]: g for g in reversed(range(len(texts)))}.values())
+        for batch in (sorted(firsts), [g for g in range(len(texts)) if g not in firsts]):
+            if batch:
+                jobs = [partial(self._read_group, extract, watch, g) for g in batch]
+                found = yield from gather(jobs, workers, description, show_progress, status)
+                self._outcomes.update(zip(batch, found, strict=True))
+        watch.check({_name(self._nodes_of(g)): outcome for g, outcome in sorted(self._outcomes.items())})
+
+    def _nodes_of(self, g: int) -> list[BaseNode]:
+        return [self._nodes[i] for i in self._groups[g]]
+
+    def _read_group(self, extract: Extract, watch: FailureWatch, g: int) -> Steps[list[Record]]:
+        context = self._contexts[g]
+        records = yield from watch.run(partial(extract, self._nodes_of(g), context), context.lost)
+        if context.repeated:
+            dropped = {**records[0].get("dropped", {}), "repeated": context.repeated}
+            records[0] = {**records[0], "dropped": dropped}
+        return records
+
+    def _errors_of(self, g: int) -> Iterator[tuple[int, Exception]]:
+        """The failures of a group by node: of all of it, or of pieces."""
+        for place, i in enumerate(self._groups[g]):
+            error = self._outcomes[g].error or self._contexts[g].lost.get(place)
+            if error is not None:
+                yield i, error
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether anything could not be read."""
+        return any(True for g in self._outcomes for _ in self._errors_of(g))
+
+    def log(self, logger: logging.Logger, who: str, falls_back: bool, owners: Sequence[object]) -> None:
+        """Say how many nodes failed and why the first did.
+
+        Parameters
+        ----------
+        who : the extractor, with its model
+        falls_back : whether the caller reads groups that failed in another way, and says so itself
+        owners : objects whose secrets are hidden
+        """
+        told = dict(
+            found
+            for g, outcome in self._outcomes.items()
+            if not falls_back or outcome.error is None
+            for found in self._errors_of(g)
+        )
+        if told:
+            logger.log(
+                logging.ERROR if all(outcome.error for outcome in self._outcomes.values()) else logging.WARNING,
+                "%s failed at %d of %d nodes. An index lists them in failures() and tries them again in "
+                "retry_failed(). The first: %s",
+                who, len(told), len(self._nodes), _reason(told[min(told)], owners),
+            )  # fmt: skip
+
+    def extractions(self, owners: Sequence[object]) -> list[Extraction]:
+        """What was read from each node, in order; an empty record for a node without text.
+
+        Parameters
+        ----------
+        owners : objects whose secrets are hidden in reasons
+        """
+        found = {}
+        for g, group in enumerate(self._groups):
+            errors, records = dict(self._errors_of(g)), self._outcomes[g].value
+            for place, i in enumerate(group):
+                error = errors.get(i)
+                found[i] = Extraction(
+                    self._nodes[i].node_id,
+                    None if records is None else records[place],
+                    None if error is None else _reason(error, owners),
+                    list(self._contexts[g].cache_keys),
+                    getattr(error, "step", ""),
+                    self._nodes[group[0]].node_id,
+                    isinstance(error, ParseError),
+                )
+        return [found.get(i, Extraction(node.node_id, {})) for i, node in enumerate(self._nodes)]
+
+
+def _name(nodes: Sequence[BaseNode]) -> str:
+    """Nodes that are read together, for messages."""
+    name = f"Node {nodes[0].node_id!r}"
+    return name if len(nodes) == 1 else f"{name} and {len(nodes) - 1} more of its document"
+
+
+def _reason(error: Exception, owners: Sequence[object]) -> str:
+    return redact(str(error) if isinstance(error, ExtractionError) else f"{type(error).__name__}: {error}", *owners)
