@@ -1,6 +1,6 @@
 """The HTML page of nested communities, entities and chunks around a question."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
@@ -85,7 +85,7 @@ def page_of(
     query : the last query and its search result, if any
     """
     found: GraphRAGFound | None = None if query is None else query.found
-    hierarchy, planner = view.hierarchy, view.planner
+    hierarchy = view.hierarchy
     linked = {link.entity for link in found.starts} if found is not None else set()
     read = set(found.cut.communities) if found is not None and found.cut is not None else set()
     position = view.entities.position
@@ -93,61 +93,19 @@ def page_of(
     way = linked | {key for chunk in best for key in _ends(view, found, chunk)[:1]}
     path = {c for key in way if key in position for c in [int(hierarchy.leaf[position[key]])]} | read
     path |= {ancestor for community in path for ancestor in hierarchy.ancestors(community)}
-    top = max((int(hierarchy.level[community]) for community in shown.communities), default=0)
-    nodes = [
-        Node(
-            id=f"community {community}",
-            label=shorten(planner.title(community), _LABEL, placeholder="…"),
-            text=_report_text(
-                state, view, community, [texts[node] for node in shown.sources[community] if node in texts]
-            ),
-            group="report read" if community in read else "community",
-            level=2 + top - int(hierarchy.level[community]),
-            size=1.0 + float(hierarchy.sizes[community]) ** 0.5,
-            highlighted=community in path,
-            details={
-                "entities": int(hierarchy.sizes[community]),
-                "chunks": len(planner.plan(community).nodes),
-                "report": state.report(view, community).form,
-            },
-        )
-        for community in shown.communities
-    ]
-    nodes += [_entity(view, key, key in linked, key in way, found) for key in shown.entities]
-    scores = dict(query.answer) if query else {}
     names = {node_id: passage_label(text, state.chunks.metadata_of(node_id)) for node_id, text in texts.items()}
-    nodes += [
-        Node(
-            id=f"chunk {node_id}",
-            label=names[node_id],
-            text=texts[node_id],
-            group="chunk",
-            score=scores.get(node_id),
-            highlighted=node_id in best,
-            details={"document": state.chunks.record_of(node_id).ref_doc_id or "none"},
-        )
-        for node_id in shown.chunks
-        if node_id in texts
-    ]
+    nodes = list(_communities(state, view, shown, texts, path, read))
+    nodes += [_entity(view, key, key in linked, key in way, found) for key in shown.entities]
+    nodes += _chunks(state, shown, texts, names, dict(query.answer) if query else {}, best)
     panels: list[Facts | Results] = []
     if query is not None and found is not None:
         panels.append(Results("Retrieved", _results(query, found, view, texts, names)))
         panels.append(Facts("The search", _facts(view, found)))
-    counts = {
-        "chunks": len(view.graph.chunks),
-        "entities": len(view.entities),
-        "relations": len(view.entities.indices) // 2,
-        "communities": len(hierarchy),
-        "written reports": len(view.known(state.reports)),
-    }
-    if failed := sum(bool(written.error) for written in state.reports.values()):
-        counts["of these made of statements, since the model failed"] = failed
-    panels.append(Facts("The graph", counts))
     return Page(
         title="Graph RAG communities",
         subtitle=f"Question: {query.question}" if query else "Communities of entities, nested, and their reports",
         view=Graph(nodes, _edges(view, shown, path, way, best, texts, found), _GROUPS, layout="tree"),
-        panels=panels,
+        panels=[*panels, Facts("The graph", _counts(state, view))],
         highlight_label="Way to the answer",
     )
 
@@ -159,6 +117,69 @@ _GROUPS = (
     Group("entity", "Entity"),
     Group("chunk", "Chunk of a document"),
 )
+
+
+def _communities(
+    state: GraphRAGState,
+    view: GraphView,
+    shown: Shown,
+    texts: Mapping[str, str],
+    path: Container[int],
+    read: Container[int],
+) -> Iterator[Node]:
+    """The communities that are shown, with their reports."""
+    hierarchy, planner = view.hierarchy, view.planner
+    top = max((int(hierarchy.level[community]) for community in shown.communities), default=0)
+    for community in shown.communities:
+        chunks = [texts[node] for node in shown.sources[community] if node in texts]
+        yield Node(
+            id=f"community {community}",
+            label=shorten(planner.title(community), _LABEL, placeholder="…"),
+            text=_report_text(state, view, community, chunks),
+            group="report read" if community in read else "community",
+            level=2 + top - int(hierarchy.level[community]),
+            size=1.0 + float(hierarchy.sizes[community]) ** 0.5,
+            highlighted=community in path,
+            details={
+                "entities": int(hierarchy.sizes[community]),
+                "chunks": len(planner.plan(community).nodes),
+                "report": state.report(view, community).form,
+            },
+        )
+
+
+def _chunks(
+    state: GraphRAGState,
+    shown: Shown,
+    texts: Mapping[str, str],
+    names: Mapping[str, str],
+    scores: Mapping[str, float],
+    best: Container[str],
+) -> Iterator[Node]:
+    for node_id in shown.chunks:
+        if node_id in texts:
+            yield Node(
+                id=f"chunk {node_id}",
+                label=names[node_id],
+                text=texts[node_id],
+                group="chunk",
+                score=scores.get(node_id),
+                highlighted=node_id in best,
+                details={"document": state.chunks.record_of(node_id).ref_doc_id or "none"},
+            )
+
+
+def _counts(state: GraphRAGState, view: GraphView) -> dict[str, int]:
+    counts = {
+        "chunks": len(view.graph.chunks),
+        "entities": len(view.entities),
+        "relations": len(view.entities.indices) // 2,
+        "communities": len(view.hierarchy),
+        "written reports": len(view.known(state.reports)),
+    }
+    if failed := sum(bool(written.error) for written in state.reports.values()):
+        counts["of these made of statements, since the model failed"] = failed
+    return counts
 
 
 def _report_text(state: GraphRAGState, view: GraphView, community: int, chunks: Sequence[str]) -> str:
