@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,48 +27,11 @@ class _OnlyEstimatedError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m llama_index.ragkit.compare",
-        description="Which retrieval method for these texts? Builds the installed methods and plain search, asks "
-        "questions, and recommends one.",
-    )
-    parser.add_argument("--docs", type=Path, required=True, help="a folder of texts")
-    parser.add_argument("--questions", type=Path, help="a question a line, or JSON with question, documents, answers")
-    parser.add_argument("--out", type=Path, default=Path("comparison"), help="folder for the page and what is kept")
-    parser.add_argument("--methods", nargs="+", help="such as HippoRAG MRAG; default: all that are installed")
-    parser.add_argument(
-        "--embed-model", default=_MODEL, help="'local:' and a folder or a model of the Hugging Face hub"
-    )
-    parser.add_argument("--llm", help="model of OpenAI, or of OPENAI_BASE_URL; default: none, methods use rules")
-    parser.add_argument("--top-k", type=int, default=5, help="passages of an answer [5]")
-    parser.add_argument("--context-tokens", type=int, default=1000, help="tokens of the context of an answer [1000]")
-    parser.add_argument("--read", action="store_true", help="with --llm, answer questions without answers too")
-    parser.add_argument("--count", type=int, default=40, help="questions that are made where none are given [40]")
-    parser.add_argument(
-        "--prices",
-        type=_price,
-        nargs="+",
-        default=(),
-        metavar="NAME=PRICE",
-        help="of a million tokens, such as prompt=0.15 completion=0.6 embedding=0.02, to tell what it would cost",
-    )
-    parser.add_argument("--estimate", action="store_true", help="print what it would cost, and stop")
-    options = parser.parse_args(arguments)
-    prices: Any = dict(options.prices) or None
-
+    options = _parser().parse_args(arguments)
     seconds: dict[str, float] = {}
 
     def before(estimates: dict[str, Estimate]) -> None:
-        _say("Estimated work:")
-        for name, work in estimates.items():
-            about = "" if work.embedding_is_exact else "about "
-            cost = work.priced(prices).cost
-            paid = "" if cost is None else f", {cost:.4g} to pay"
-            time = f", about {seconds[name] / 60:.1f} minutes" if name in seconds else ""
-            _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls{paid}{time}")
-        _say("The chunks are embedded once for all systems, and so are the questions, which come on top.")
-        if seconds:
-            _say("Minutes are those of ten chunks and two questions in proportion, without an LLM.")
+        _say_estimates(estimates, seconds, dict(options.prices) or None)
         if options.estimate:
             raise _OnlyEstimatedError
         _say("")
@@ -99,6 +62,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     _say(f"{comparison}\n\nThe answers side by side: {options.out / 'index.html'}")
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m llama_index.ragkit.compare",
+        description="Which retrieval method for these texts? Builds the installed methods and plain search, asks "
+        "questions, and recommends one.",
+    )
+    parser.add_argument("--docs", type=Path, required=True, help="a folder of texts")
+    parser.add_argument("--questions", type=Path, help="a question a line, or JSON with question, documents, answers")
+    parser.add_argument("--out", type=Path, default=Path("comparison"), help="folder for the page and what is kept")
+    parser.add_argument("--methods", nargs="+", help="such as HippoRAG MRAG; default: all that are installed")
+    parser.add_argument(
+        "--embed-model", default=_MODEL, help="'local:' and a folder or a model of the Hugging Face hub"
+    )
+    parser.add_argument("--llm", help="model of OpenAI, or of OPENAI_BASE_URL; default: none, methods use rules")
+    parser.add_argument("--top-k", type=int, default=5, help="passages of an answer [5]")
+    parser.add_argument("--context-tokens", type=int, default=1000, help="tokens of the context of an answer [1000]")
+    parser.add_argument("--read", action="store_true", help="with --llm, answer questions without answers too")
+    parser.add_argument("--count", type=int, default=40, help="questions that are made where none are given [40]")
+    parser.add_argument(
+        "--prices",
+        type=_price,
+        nargs="+",
+        default=(),
+        metavar="NAME=PRICE",
+        help="of a million tokens, such as prompt=0.15 completion=0.6 embedding=0.02, to tell what it would cost",
+    )
+    parser.add_argument("--estimate", action="store_true", help="print what it would cost, and stop")
+    return parser
+
+
+def _say_estimates(estimates: Mapping[str, Estimate], seconds: Mapping[str, float], prices: Any) -> None:
+    """Print the work of each system, with its price, and with minutes where `seconds` has them."""
+    _say("Estimated work:")
+    for name, work in estimates.items():
+        about = "" if work.embedding_is_exact else "about "
+        cost = work.priced(prices).cost
+        paid = "" if cost is None else f", {cost:.4g} to pay"
+        time = f", about {seconds[name] / 60:.1f} minutes" if name in seconds else ""
+        _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls{paid}{time}")
+    _say("The chunks are embedded once for all systems, and so are the questions, which come on top.")
+    if seconds:
+        _say("Minutes are those of ten chunks and two questions in proportion, without an LLM.")
 
 
 def openai_like(model: str, option: str, context_window: int) -> LLM:

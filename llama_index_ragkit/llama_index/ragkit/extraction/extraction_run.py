@@ -79,12 +79,14 @@ class ExtractionRun:
         """Whether anything could not be read."""
         return any(True for g in self._outcomes for _ in self._errors_of(g))
 
-    def log(self, logger: logging.Logger, who: str, falls_back: bool, owners: Sequence[object]) -> None:
+    def log(
+        self, logger: logging.Logger, who: str, model: str | None, falls_back: bool, owners: Sequence[object]
+    ) -> None:
         """Say how many nodes failed and why the first did.
 
         Parameters
         ----------
-        who : the extractor, with its model
+        who, model : the extractor, and the model that it used
         falls_back : whether the caller reads groups that failed in another way, and says so itself
         owners : objects whose secrets are hidden
         """
@@ -95,11 +97,12 @@ class ExtractionRun:
             for found in self._errors_of(g)
         )
         if told:
+            by, first = "" if model is None else f" with the model {model!r}", _reason(told[min(told)], owners)
             logger.log(
                 logging.ERROR if all(outcome.error for outcome in self._outcomes.values()) else logging.WARNING,
-                "%s failed at %d of %d nodes. An index lists them in failures() and tries them again in "
+                "%s failed at %d of %d nodes%s. An index lists them in failures() and tries them again in "
                 "retry_failed(). The first: %s",
-                who, len(told), len(self._nodes), _reason(told[min(told)], owners),
+                who, len(told), len(self._nodes), by, first,
             )  # fmt: skip
 
     def extractions(self, owners: Sequence[object]) -> list[Extraction]:

@@ -278,8 +278,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
         if run.has_failed:
             with suppress(Exception):  # the error may be that there is no model
                 owners.append(embed_model() if embed_model is not None else None)
-        by = "" if model is None else f" with the model {model.metadata.model_name!r}"
-        run.log(logger, f"{type(self).__name__}{by}", falls_back, owners)
+        name = None if model is None else model.metadata.model_name
+        run.log(logger, type(self).__name__, name, falls_back, owners)
         return run.extractions(owners)
 
     def _groups(self, nodes: Sequence[BaseNode]) -> list[list[int]]:
