@@ -15,8 +15,7 @@ from itertools import chain
 import numpy as np
 
 from llama_index.hipporag.config import GraphConfig
-from llama_index.hipporag.graph.passage import Fact, Passage
-from llama_index.hipporag.graph.record_reader import RecordReader
+from llama_index.hipporag.graph.passage import Fact, Passage, RecordReader
 from llama_index.hipporag.graph_view import FACTS, PHRASES, GraphView
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.phrase_vectors import PhraseVectors

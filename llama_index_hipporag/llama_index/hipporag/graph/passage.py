@@ -6,11 +6,17 @@ they are skipped and counted.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-__all__ = ["Fact", "Passage", "read_record"]
+from llama_index.hipporag.config import GraphConfig
+from llama_index.hipporag.text.normalization import normal_form
+
+__all__ = ["Fact", "Passage", "RecordReader", "read_record"]
 
 Fact = tuple[str, str, str]
+
+_REMEMBERED = 1 << 16  # texts; a build of millions of passages must not keep every name it has met
 
 
 class Passage(NamedTuple):
@@ -70,3 +76,16 @@ def read_record(
 def _phrases(values: Any, normalised: Callable[[str], str]) -> list[str]:
     texts = [str(value) for value in values if isinstance(value, (str, int, float))] if isinstance(values, list) else []
     return [phrase for text in texts if (phrase := normalised(text))]
+
+
+class RecordReader:
+    """Reads records as the parameters of a graph say; texts that come again soon are normalised once."""
+
+    def __init__(self, config: GraphConfig) -> None:
+        self._config = config
+        self._normalised = lru_cache(_REMEMBERED)(normal_form(config.normalizer))
+
+    def read(self, record: Mapping[str, Any] | None) -> Passage:
+        """A record as phrases and facts."""
+        config = self._config
+        return read_record(record or {}, self._normalised, config.entity_nodes, empty=config.normalizer == "legacy")

@@ -28,7 +28,6 @@ from llama_index.core.settings import Settings
 from tqdm.auto import tqdm
 
 from llama_index.ragkit.compare.answering import Answering
-from llama_index.ragkit.compare.baselines import BASELINES
 from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, heads_of, installed
 from llama_index.ragkit.compare.question_vectors import knowing_questions
@@ -44,11 +43,14 @@ from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.nodes import embed_text, plain_text, with_stable_ids
 from llama_index.ragkit.validation import check_count
+from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = ["compare"]
 
 logger = logging.getLogger(__name__)
 
+# Plain search over the same chunks: the weight of words in a HybridRetriever.
+_BASELINES = {"dense": 0.0, "BM25": 1.0, "hybrid": LEXICAL_WEIGHT}
 _KEPT = 1000  # characters of a passage that a run keeps, which its page shows
 _SHORT = 10  # tokens of a short passage
 _VERSION = "5"  # of what a stored run depends on
@@ -128,7 +130,7 @@ def compare(
     if not nodes or not asked:
         raise ConfigurationError("There is nothing to compare: no text to search, or no question to ask.")
     # Words alone need no vectors.
-    estimates = {name: Estimate(embedded_texts=0 if weight == 1 else len(nodes)) for name, weight in BASELINES.items()}
+    estimates = {name: Estimate(embedded_texts=0 if weight == 1 else len(nodes)) for name, weight in _BASELINES.items()}
     estimates.update({method.name: method.estimate(nodes, llm) for method in chosen})
     answering = Answering.of(asked, context_tokens, llm, cache, read)
     texts_asked = [question.text for question in asked]
@@ -138,7 +140,7 @@ def compare(
     if before is not None:
         before({**estimates, **answering.estimate(len(estimates))})
     kept = _Kept(folder, session.fingerprint)
-    runs = [kept.get(name) or kept.put(session.plain(name, estimates[name])) for name in BASELINES]
+    runs = [kept.get(name) or kept.put(session.plain(name, estimates[name])) for name in _BASELINES]
     runs += [kept.get(m.name) or kept.put(session.run(m, estimates[m.name])) for m in chosen]
     titles = {document.id_: _title(document) for document in documents}
     file_of = pages_of_files(documents)
@@ -239,7 +241,7 @@ class _Session:
         self._prepare()
         began = time.perf_counter()
         search = HybridRetriever(
-            self._nodes, self._model, similarity_top_k=self._top_k, lexical_weight=BASELINES[baseline]
+            self._nodes, self._model, similarity_top_k=self._top_k, lexical_weight=_BASELINES[baseline]
         )
         run = self._asked(Run(baseline, True, estimate=work), search, began)
         search.similarity_top_k = self._depth

@@ -9,14 +9,29 @@ from llama_index.core.schema import BaseNode
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.extraction.context import Extraction, ExtractionContext, Record
 from llama_index.ragkit.extraction.failure_watch import FailureWatch
+from llama_index.ragkit.ids import reading_key
 from llama_index.ragkit.llm.usage import status
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Outcome, Steps, gather
-from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.nodes import plain_text, sort_key
 
-__all__ = ["ExtractionRun"]
+__all__ = ["ExtractionRun", "read_together"]
 
 Extract = Callable[[Sequence[BaseNode], ExtractionContext], Steps[list[Record]]]
+
+
+def read_together(nodes: Sequence[BaseNode], documents: bool) -> list[list[int]]:
+    """Places of the nodes with text, in groups: one by one, or by document in the order of the documents' first nodes.
+
+    Within a document they are in reading order: by offset, and by content where that is not known. A node without a
+    source document is a document of its own.
+    """
+    groups: dict[tuple[bool, str], list[int]] = {}
+    for i, node in enumerate(nodes):
+        if plain_text(node).strip():
+            of_document = documents and node.ref_doc_id is not None
+            groups.setdefault((of_document, (of_document and node.ref_doc_id) or str(i)), []).append(i)
+    return [sorted(group, key=lambda i: reading_key(sort_key(nodes[i]))) for group in groups.values()]
 
 
 class ExtractionRun:

@@ -22,9 +22,8 @@ from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, Record
-from llama_index.ragkit.extraction.document_groups import document_groups
 from llama_index.ragkit.extraction.document_lines import DocumentLines
-from llama_index.ragkit.extraction.extraction_run import ExtractionRun
+from llama_index.ragkit.extraction.extraction_run import ExtractionRun, read_together
 from llama_index.ragkit.extraction.failure_watch import FailureWatch
 from llama_index.ragkit.extraction.piecewise import merged_records, node_pieces
 from llama_index.ragkit.extraction.record_transform import RecordTransform
@@ -249,7 +248,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         """
         handling: OnError = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
         nodes = list(nodes)
-        groups = self._groups(nodes)
+        groups = read_together(nodes, self.reads_documents)
         model = find_llm(self.llm or llm, self.without_llm) if self.needs_llm and groups else None
         prompts, lines = self._get_prompts(), DocumentLines([*siblings, *nodes])
         contexts = [
@@ -282,13 +281,6 @@ class NodeExtractor(RecordTransform, PromptHolder):
         run.log(logger, type(self).__name__, name, falls_back, owners)
         return run.extractions(owners)
 
-    def _groups(self, nodes: Sequence[BaseNode]) -> list[list[int]]:
-        """Places of the nodes with text that are read together."""
-        todo = [i for i, node in enumerate(nodes) if plain_text(node).strip()]
-        if not self.reads_documents:
-            return [[i] for i in todo]
-        return [[todo[place] for place in group] for group in document_groups([nodes[i] for i in todo])]
-
     def estimate(self, nodes: Sequence[BaseNode], llm: LLM | None = None) -> Estimate:
         """The LLM work for nodes, by LlamaIndex's tokenizer: without retries and with an empty cache.
 
@@ -300,7 +292,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
             return Estimate()
         tokenizer = get_tokenizer()
         count = lru_cache(maxsize=16)(lambda text: len(tokenizer(text)))
-        groups = [[nodes[i] for i in group] for group in self._groups(nodes)]
+        groups = [[nodes[i] for i in group] for group in read_together(nodes, self.reads_documents)]
         model = known_llm(self.llm or llm)
         work = sum((self.estimate_document(group, count, model) for group in groups), Estimate())
         system = count(getattr(model, "system_prompt", None) or "")
