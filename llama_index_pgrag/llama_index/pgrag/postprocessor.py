@@ -160,8 +160,10 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         config, nodes = SearchConfig(), None
         builder: MapBuilder = self._index.builder
         if builder.maps.by_words(config) and allowed.chunks is not None:
-            # The vectors of their nodes count for cells.
-            nodes = standardised(np.max([question_cosines(graph.chunks, point) for point in points], axis=0))
+            # The vectors of their nodes count for cells. From stores, nodes out of scope are not all here.
+            shown = graph.chunks.part(np.flatnonzero(allowed.chunks))
+            nodes = np.zeros(len(graph.chunks))
+            nodes[allowed.chunks] = standardised(np.max([question_cosines(shown, point) for point in points], axis=0))
             scores = np.where(allowed.chunks, nodes, -np.inf)
             graph, points = cells_by_words(graph, scores, len(scores), [question])
             candidates = [candidate for candidate in candidates if candidate.topic_id in graph.maps]
