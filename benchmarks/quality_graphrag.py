@@ -11,7 +11,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from benchmarks import quality_hipporag
 from benchmarks.data import Corpus
 from benchmarks.systems import HybridZ, Ranking, System, node_depth
-from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex, RecordedExtractor
+from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex, PublishedOptions, RecordedExtractor
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 
 __all__ = ["add_arguments", "build", "extractor_of", "make_index", "published_tables"]
@@ -68,7 +68,9 @@ def build(
     for weight in options.weights:
         systems[f"weight {weight:g}"] = system(index.as_retriever(similarity_top_k=depth, structure_weight=weight))
     for spread in options.spreads:
-        systems[f"spread {spread:g}"] = system(index.as_retriever(similarity_top_k=depth, spread=spread))
+        systems[f"spread {spread:g}"] = system(
+            index.as_retriever(similarity_top_k=depth, published=PublishedOptions(spread=spread))
+        )
     if options.hipporag:
         given = argparse.Namespace(rules=options.rules, terms=False, conjunction=0.0, paper=False)
         systems.update(quality_hipporag.build(corpus, hybrid, embed_model, given))

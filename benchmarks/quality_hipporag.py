@@ -7,7 +7,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 
 from benchmarks.data import Corpus
 from benchmarks.systems import HybridZ, Ranking, System, node_depth
-from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, NounPhraseExtractor, RecordedExtractor
+from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, NounPhraseExtractor, PublishedWalk, RecordedExtractor
 from llama_index.hipporag.config import Version
 from llama_index.ragkit import NodeExtractor
 
@@ -57,7 +57,7 @@ def build(
     depth = node_depth(corpus)
     index = make_index(corpus, embed_model, options)
     no_graph = index.as_retriever(walk_weight=0.0, similarity_top_k=depth)
-    own = index.as_retriever(similarity_top_k=depth, conjunction=options.conjunction)
+    own = index.as_retriever(similarity_top_k=depth, published=PublishedWalk(conjunction=options.conjunction))
     systems = {"hipporag": system(own), "hipporag-off": system(no_graph)}
     if options.paper:
         published = make_index(corpus, embed_model, options, **HippoRAGIndex.paper("v2"))

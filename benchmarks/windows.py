@@ -33,7 +33,14 @@ import llama_index.mrag.prompts as mrag_prompts
 import llama_index.pgrag.prompts as pgrag_prompts
 import llama_index.sprag.prompts as sprag_prompts
 from llama_index.gemrag import GEMRAGIndex, UtilityQuestionExtractor
-from llama_index.graphrag import EntityExtractor, GraphRAGIndex, GraphRAGQueryEngine, LLMResolver, ReportWriter
+from llama_index.graphrag import (
+    EntityExtractor,
+    GraphRAGIndex,
+    GraphRAGQueryEngine,
+    LLMResolver,
+    PublishedOptions,
+    ReportWriter,
+)
 from llama_index.hipporag import HippoRAGIndex, IRCoTRetriever, OpenIEExtractor
 from llama_index.mrag import MRAGIndex, MultiAspectGenerator
 from llama_index.pgrag import MindMapExtractor, PGRAGIndex
@@ -377,7 +384,7 @@ def _graphrag(llm: WindowLLM, texts: Sequence[Document], given: Mapping[str, Any
     GraphRAGQueryEngine.over(index).query(QUESTION)
     GraphRAGQueryEngine.over(index, mode="drift").query(QUESTION)
     index.as_retriever(mode="global", rating_threshold=3).retrieve(QUESTION)
-    index.as_retriever(mode="global", relevance_budget=3).retrieve(QUESTION)
+    index.as_retriever(mode="global", published=PublishedOptions(relevance_budget=3)).retrieve(QUESTION)
     return index
 
 

@@ -34,7 +34,7 @@ def ids(found: list[NodeWithScore]) -> list[str]:
 
 
 def test_chunks_about_the_entities_of_a_question_come_first() -> None:
-    retriever = offline(corpus()).as_retriever(similarity_top_k=2, seed_chunks=0, spread=0)
+    retriever = offline(corpus()).as_retriever(similarity_top_k=2, seed_chunks=0, published=PublishedOptions(spread=0))
     assert set(ids(retriever.retrieve("Which things concern Bede Orr?"))) == {"lights-0", "lights-1"}
     why = retriever.explain("Which things concern Bede Orr?")[0]
     assert [(link.entity, link.kind, link.asked) for link in why.linked] == [("bede orr", "name", "Bede Orr")]
@@ -79,7 +79,7 @@ MODES = [
     {"entities_top_k": 3, "seed_chunks": 0},
     {"mode": "basic"},
     {"mode": "global", "token_budget": 60},
-    {"mode": "global", "relevance_budget": 3},
+    {"mode": "global", "published": PublishedOptions(relevance_budget=3)},
 ]
 
 
@@ -170,10 +170,12 @@ def test_ratings_open_communities_from_the_roots_down() -> None:
 def test_relevant_chunks_are_those_that_the_model_finds_relevant() -> None:
     index, llm = with_llm(corpus())
     llm.prompts.clear()
-    found = index.as_retriever(mode="global", relevance_budget=6).retrieve("Who kept the lamp?")
+    found = index.as_retriever(mode="global", published=PublishedOptions(relevance_budget=6)).retrieve(
+        "Who kept the lamp?"
+    )
     assert set(ids(found)) == {"lights-0", "lights-2"}
     assert len(llm.prompts) == 6
-    few = index.as_retriever(mode="global", relevance_budget=1)
+    few = index.as_retriever(mode="global", published=PublishedOptions(relevance_budget=1))
     llm.prompts.clear()
     few.retrieve("Who kept the lamp?")
     assert len(llm.prompts) == 1
@@ -226,7 +228,12 @@ def test_a_first_answer_that_fails_fails_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"mode": "drift"}, {"mode": "global", "relevance_budget": 3}, {"mode": "global", "rating_threshold": 1}]
+    "options",
+    [
+        {"mode": "drift"},
+        {"mode": "global", "published": PublishedOptions(relevance_budget=3)},
+        {"mode": "global", "rating_threshold": 1},
+    ],
 )
 def test_a_model_that_fails_costs_no_answer(options: dict[str, Any]) -> None:
     index, _ = with_llm(corpus(), reports="deferred")
@@ -239,7 +246,12 @@ def test_a_model_that_fails_costs_no_answer(options: dict[str, Any]) -> None:
 
 
 def test_asynchronous_searches_find_the_same() -> None:
-    for options in ({}, {"mode": "global"}, {"mode": "drift"}, {"mode": "global", "relevance_budget": 4}):
+    for options in (
+        {},
+        {"mode": "global"},
+        {"mode": "drift"},
+        {"mode": "global", "published": PublishedOptions(relevance_budget=4)},
+    ):
         one, other = (with_llm(corpus())[0].as_retriever(**options) for _ in range(2))
         found = [(r.node.node_id, r.get_score()) for r in one.retrieve(QUESTION)]
         awaited = [(r.node.node_id, r.get_score()) for r in asyncio.run(other.aretrieve(QUESTION))]
@@ -338,12 +350,10 @@ def test_a_postprocessor_adds_what_is_said_elsewhere_of_the_same_entities() -> N
     [
         {"mode": "nowhere"},
         {"context": "all"},
-        {"spread": 1.0},
         {"link_threshold": 2},
         {"published": {"report_share": 0.1}},
         {"level": -1},
         {"rating_threshold": 6},
-        {"relevance_budget": 0},
         {"max_calls": 1},
     ],
     ids=str,
@@ -354,7 +364,14 @@ def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"report_share": 0.7, "statement_share": 0.7}, {"primer_calls": 0}, {"feedback": -1}]
+    "wrong",
+    [
+        {"report_share": 0.7, "statement_share": 0.7},
+        {"primer_calls": 0},
+        {"feedback": -1},
+        {"spread": 1.0},
+        {"relevance_budget": 0},
+    ],
 )
 def test_wrong_published_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):

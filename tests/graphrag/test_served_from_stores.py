@@ -202,7 +202,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> GraphTwins:
         {"mode": "basic"},
         {"entities_top_k": 5},
         {"seed_chunks": 0},
-        {"spread": 0.0},
+        {"published": PublishedOptions(spread=0.0)},
         {"token_budget": 600, "similarity_top_k": 50},
         {"mode": "global", "token_budget": 3000},
         {"mode": "global", "level": 1},
@@ -357,7 +357,7 @@ def test_an_engine_answers_from_reports_in_stores(tmp_path: Path) -> None:
 
 
 def test_relevance_tests_are_made_of_the_nearest_chunks(large: GraphTwins) -> None:
-    large.same(QUESTIONS[0], mode="global", relevance_budget=30, llm=ScriptedLLM(answer))
+    large.same(QUESTIONS[0], mode="global", published=PublishedOptions(relevance_budget=30), llm=ScriptedLLM(answer))
 
 
 def test_a_question_after_a_write_of_another_process_sees_its_communities(tmp_path: Path) -> None:

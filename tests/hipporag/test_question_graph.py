@@ -74,7 +74,7 @@ OPTIONS = [
     {"max_phrase_share": 0.6},
     {"max_phrase_share": 0.3, "subject_weight": 1.0},
     {"published": PublishedWalk(edges="published"), "damping": 0.1},
-    {"conjunction": 0.5},
+    {"published": PublishedWalk(conjunction=0.5)},
     {"published": PublishedWalk(max_steps=1)},
     {"published": PublishedWalk(length_normalization=0.5)},
     {"published": PublishedWalk(ensemble="none"), "passage_seeds": "none"},

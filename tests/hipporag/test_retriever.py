@@ -168,9 +168,10 @@ def test_a_conjunction_finds_where_the_paths_of_two_names_meet(large: bool, monk
     if large:
         monkeypatch.setattr(graph_search, "PUSH_FROM", 0)
     question = "Who at Stanford studies Alzheimer?"
-    options = {"similarity_top_k": 2, "published": PublishedWalk(ensemble="none"), "passage_seeds": "none"}
-    assert set(ids(index.as_retriever(conjunction=1.0, **options).retrieve(question))) == {"m1", "m2"}
-    scores = [n.score for n in index.as_retriever(**options, conjunction=0.5).retrieve(question)]
+    options = {"similarity_top_k": 2, "passage_seeds": "none"}
+    all_of, half = (PublishedWalk(ensemble="none", conjunction=share) for share in (1.0, 0.5))
+    assert set(ids(index.as_retriever(published=all_of, **options).retrieve(question))) == {"m1", "m2"}
+    scores = [n.score for n in index.as_retriever(**options, published=half).retrieve(question)]
     assert scores[0] == 1.0
 
 

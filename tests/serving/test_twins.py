@@ -124,7 +124,7 @@ _BESIDE: dict[str, dict[str, dict[str, Any]]] = {
     "gemrag": {"edge_weight": {"mode": "best_first"}},
     "graphrag": {
         "published": _MIXED,
-        **dict.fromkeys(("level", "rating_threshold", "relevance_budget", "max_reports"), _GLOBAL),
+        **dict.fromkeys(("level", "rating_threshold", "max_reports"), _GLOBAL),
         **dict.fromkeys(("max_calls", "rounds", "follow_ups"), _DRIFT),
         "link_threshold": {"entities_top_k": 3},
     },

@@ -19,7 +19,7 @@ from pydantic import Field
 from tests.cases import HashHeads
 
 from llama_index.gemrag import GEMRAGIndex, UtilityQuestionExtractor
-from llama_index.graphrag import EntityExtractor, GraphRAGIndex, ReportMapReduce, ReportWriter
+from llama_index.graphrag import EntityExtractor, GraphRAGIndex, PublishedOptions, ReportMapReduce, ReportWriter
 from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, IRCoTRetriever, NounPhraseExtractor, OpenIEExtractor
 from llama_index.mrag import MRAGIndex, MRAGRetriever, MultiAspectGenerator
 from llama_index.pgrag import MindMapExtractor, OutlineExtractor, PGRAGIndex
@@ -559,7 +559,7 @@ STEPS: list[Step] = [
         "Graph RAG: relevance",
         "Does the passage between the tags help",
         "Yes.",
-        graph_question(relevance_budget=3),
+        graph_question(published=PublishedOptions(relevance_budget=3)),
         objects(relevant=True),
         objects(answer="yes"),
         listed("yes"),

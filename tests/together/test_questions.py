@@ -16,6 +16,7 @@ from llama_index.core.vector_stores.types import MetadataInfo, VectorStoreInfo
 from tests.cases import CASES, QUESTION, TEXTS, Case, ask, chunks, retriever, told
 from tests.together.plugins import has_postprocessor, postprocessor
 
+from llama_index.graphrag import PublishedOptions
 from llama_index.ragkit import AutoRetriever, HybridRetriever, MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import storage_context
@@ -101,7 +102,7 @@ def test_nearness_alone_takes_them_as_well() -> None:
 STEPS: list[tuple[str, dict[str, Any]]] = [
     ("graphrag", {"mode": "drift"}),
     ("graphrag", {"mode": "global", "rating_threshold": 3}),
-    ("graphrag", {"mode": "global", "relevance_budget": 3}),
+    ("graphrag", {"mode": "global", "published": PublishedOptions(relevance_budget=3)}),
     ("sprag", {"auto_query": True}),
     ("hipporag", {"question_entities": "llm", "linking": "entities"}),
     ("hipporag", {"filter_facts": True, "linking": "facts"}),

@@ -88,6 +88,9 @@ class PublishedOptions:
     report_share, statement_share : of a mixed context for reports, and for entities and relations, at least 0 and
         together at most 1; the rest is for chunks [0.15, 0.35; published the same]
     relations_per_entity : relations to entities that are not linked, for each that is, at least 0 [10; published 10]
+    spread : share of a link's weight that goes on to the neighbours of the entity, in [0, 1) [0.3; published 0]
+    relevance_budget : of a global search: chunks that a model is asked about, at least 1, instead of reports; None for
+        reports [None; published in microsoft/intelligence-toolkit 50]
     feedback : with `relevance_budget`, weight of the similarity to the best chunk found relevant, at least 0 [0, as
         published: beside hybrid nearness it found no more]
     primer_reports : that the first answers of a drift search are made of, at least 1 [20; published 20]
@@ -100,6 +103,8 @@ class PublishedOptions:
     report_share: float = 0.15
     statement_share: float = 0.35
     relations_per_entity: int = 10
+    spread: float = 0.3
+    relevance_budget: int | None = None
     feedback: float = 0.0
     primer_reports: int = 20
     primer_calls: int = 1
@@ -109,6 +114,8 @@ class PublishedOptions:
         check_number("report_share", self.report_share, 0, 1)
         check_number("statement_share", self.statement_share, 0, 1)
         check_count("relations_per_entity", self.relations_per_entity, 0)
+        check_number("spread", self.spread, 0, 1, below=True)
+        check_count("relevance_budget", self.relevance_budget, 1, none_ok=True)
         check_number("feedback", self.feedback, 0)
         check_count("primer_reports", self.primer_reports, 1)
         check_count("primer_calls", self.primer_calls, 1)
@@ -160,15 +167,12 @@ class SearchConfig(DriftConfig):
         entity, in [0, 1] [0.5; published 0]
     seed_chunks : nearest chunks whose entities are linked too, at least 0 [20; published 0]
     seed_weight : of the nearest of these beside an entity that the question names, at least 0 [1]
-    spread : share of a link's weight that goes on to the neighbours of the entity, in [0, 1) [0.3; published 0]
     structure_weight : of the logarithm of the share of linked statements beside nearness, where it is trusted fully, at
         least 0 [4; published: chunks are ranked by entities alone]
     level : of a global search: the deepest level of the hierarchy that is read, at least 0; None to read what
         `token_budget` allows [None; published 2]
     rating_threshold : of a global search: rating from which a report is opened when a model rates them, 0 to 5; None
         without ratings [None; published None, with dynamic selection 1]
-    relevance_budget : of a global search: chunks that a model is asked about, at least 1, instead of reports; None for
-        reports [None; published in microsoft/intelligence-toolkit 50]
     num_workers : calls of a model at once, at least 1 [4]
     max_reports : reports that one question may have written, at least 0; None for no limit [20]
     """
@@ -180,11 +184,9 @@ class SearchConfig(DriftConfig):
     link_threshold: float = 0.5
     seed_chunks: int = 20
     seed_weight: float = 1.0
-    spread: float = 0.3
     structure_weight: float = 4.0
     level: int | None = None
     rating_threshold: float | None = None
-    relevance_budget: int | None = None
     max_reports: int | None = 20
     num_workers: int = 4
 
@@ -197,10 +199,8 @@ class SearchConfig(DriftConfig):
         check_number("link_threshold", self.link_threshold, 0, 1)
         check_count("seed_chunks", self.seed_chunks, 0)
         check_number("seed_weight", self.seed_weight, 0)
-        check_number("spread", self.spread, 0, 1, below=True)
         check_number("structure_weight", self.structure_weight, 0)
         check_count("level", self.level, 0, none_ok=True)
-        check_count("relevance_budget", self.relevance_budget, 1, none_ok=True)
         check_count("max_reports", self.max_reports, 0, none_ok=True)
         check_count("num_workers", self.num_workers, 1)
         if self.rating_threshold is not None:
@@ -222,11 +222,10 @@ PUBLISHED_SEARCH: Mapping[str, Any] = {
     "entities_top_k": 10,
     "link_threshold": 0.0,
     "seed_chunks": 0,
-    "spread": 0.0,
     "level": 2,
     "max_reports": None,
     "max_calls": 67,
     "follow_ups": 20,
-    "published": PublishedOptions(chunk_order="entities", fill=False, primer_calls=5),
+    "published": PublishedOptions(chunk_order="entities", fill=False, spread=0.0, primer_calls=5),
 }
 """The published values of a search."""

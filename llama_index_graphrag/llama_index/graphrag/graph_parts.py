@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from llama_index.graphrag.community_rows import CommunitiesGoneError, CommunityRows
 from llama_index.graphrag.community_view import CommunityView
-from llama_index.graphrag.config import SearchConfig
+from llama_index.graphrag.config import PublishedOptions, SearchConfig
 from llama_index.graphrag.entity_links import COMPARED, links_of, nearest_chunks, nearest_names
 from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
 from llama_index.graphrag.graph.changes import statement_graph
@@ -152,7 +152,7 @@ class GraphParts:
                 names = graph.read_names(text, ids, [bare(name) for name, _ in near_names])
                 entities_of = graph.read_entities_of([chunk for _, chunk in seeds])
                 links = links_of(text, names, near_names, seeds, entities_of, options)
-                return _part_around(graph, names, links, ids, options.spread, max(_CHUNKS, query.wanted))
+                return _part_around(graph, names, links, ids, options.published.spread, max(_CHUNKS, query.wanted))
 
         part = yield from offload(read)
         extended = yield from contents.stored.including(contents.near, query.text, list(part.entities_of), selection)
@@ -299,7 +299,7 @@ class GraphParts:
         passing = {name for name in matched if name is not None and (allowed is None or allowed[chunks.row_of(name)])}
         among = list(dict.fromkeys(name for name in matched if name in passing))
         view: GraphView | None = None if state.is_part else (yield from offload(state.view, allowed))
-        spread = SearchConfig().spread
+        spread = PublishedOptions().spread
 
         def shares() -> dict[str, float]:
             if view is not None:

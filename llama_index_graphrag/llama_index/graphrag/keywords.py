@@ -32,11 +32,9 @@ class GraphRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     link_threshold: float
     seed_chunks: int
     seed_weight: float
-    spread: float
     structure_weight: float
     level: int | None
     rating_threshold: float | None
-    relevance_budget: int | None
     max_reports: int | None
     max_calls: int
     rounds: int

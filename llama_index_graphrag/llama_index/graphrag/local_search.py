@@ -59,7 +59,7 @@ def _linked_chunks(
     state = near.state
     near_names = nearest_names(state.entities, vector, options, state.name_mask(view))
     links = links_of(text, view.names, near_names, nearest_chunks(near, options), view.entities_of, options)
-    active = activations(view.entities, links, options.spread)
+    active = activations(view.entities, links, options.published.spread)
     shares = view.shares(active)
     rows = state.chunks.rows_of(list(shares))
     share_of = np.zeros(len(near.scores))

@@ -57,8 +57,8 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
       state something about them; the score of a chunk is its nearness to the question, dense and lexical together,
       plus the logarithm of its share of the activations, as far as that can be trusted. It needs no LLM.
     - `mode="global"`: reports of communities that together cover the corpus, those nearest to the question in more
-      detail, within `token_budget`. Results are report nodes, which name their sources. With `relevance_budget` an LLM
-      tests one chunk after another, and results are the relevant chunks.
+      detail, within `token_budget`. Results are report nodes, which name their sources. With `relevance_budget` of
+      `published` an LLM tests one chunk after another, and results are the relevant chunks.
     - `mode="drift"`: an LLM answers from reports, then asks follow-up questions; results are the chunks that its
       answers rest on.
     - `mode="basic"`: chunks by nearness alone.
@@ -142,8 +142,8 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
             return (yield from drift_chunks(query, parts, options, ask, write, fetch))
         budget = _BUDGET if self.token_budget is None else self.token_budget
         if options.mode == "global":
-            if options.relevance_budget is not None:
-                return (yield from relevant_chunks(query, options, options.relevance_budget, ask, fetch))
+            if options.published.relevance_budget is not None:
+                return (yield from relevant_chunks(query, options, options.published.relevance_budget, ask, fetch))
             return (yield from global_reports(query, parts, options, budget, ask, write))
         found = yield from linked_chunks(query, parts, query.text, (yield from query.vector()), options)
         if options.context == "mixed":
@@ -211,7 +211,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
     @property
     def _wanted(self) -> int:
-        return max(super()._wanted, self.options.relevance_budget or 0)
+        return max(super()._wanted, self.options.published.relevance_budget or 0)
 
     def _selection(self, builder: Builder[Any, GraphRAGState]) -> Steps[Selection]:
         """Which chunks count; for a question that reads the whole under a filter, one by one."""
@@ -253,7 +253,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
     def _find_communities(self) -> Steps[None]:
         builder, writer = self._builder, self._index.writer
-        if not self._reads_whole or self.options.relevance_budget is not None or not self.selection.is_whole:
+        if not self._reads_whole or self.options.published.relevance_budget is not None or not self.selection.is_whole:
             return
         for tries_left in reversed(range(_TRIES)):
             state = (yield from writer.recovered()).state

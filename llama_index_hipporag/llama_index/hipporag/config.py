@@ -84,6 +84,10 @@ class PublishedWalk:
     counted : without `passage_nodes`, how phrase scores are added to passages, see
         :meth:`graph.knowledge_graph.KnowledgeGraph.projection` ["contains"]
     length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a [0]
+    conjunction : in [0, 1]: 0 uses one walk from all linked phrases, so that proximity to one of them is enough; 1 the
+        geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
+        geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
+        phrase [0]
     recognition_threshold : in [-1, 1]: for `ensemble="uncertainty"`, the cosine of a link up to which it is uncertain
         [0.9]
 
@@ -102,6 +106,7 @@ class PublishedWalk:
     edges: Edges = "added"
     counted: PhraseCount = "contains"
     length_normalization: float = 0.0
+    conjunction: float = 0.0
     recognition_threshold: float = 0.9
 
     def __post_init__(self) -> None:
@@ -112,6 +117,7 @@ class PublishedWalk:
         check_choice("edges", self.edges, get_args(Edges))
         check_choice("counted", self.counted, get_args(PhraseCount))
         check_number("length_normalization", self.length_normalization, 0, 1)
+        check_number("conjunction", self.conjunction, 0, 1)
         check_number("recognition_threshold", self.recognition_threshold, -1, 1)
 
 
@@ -137,7 +143,6 @@ class SearchConfig:
     max_phrase_share: float = 0.5
     passage_seeds: PassageSeeds = "nearest"
     passage_seed_weight: float = 0.01
-    conjunction: float = 0.0
     walk_weight: float | None = None
     lexical_weight: float = LEXICAL_WEIGHT
     num_workers: int = 4
@@ -157,7 +162,7 @@ class SearchConfig:
         check_component("published", self.published, PublishedWalk, "PublishedWalk(...)")
         for name in ("facts_top_k", "num_workers"):
             check_count(name, getattr(self, name), 1)
-        for name in ("conjunction", "passage_seed_weight", "lexical_weight"):
+        for name in ("passage_seed_weight", "lexical_weight"):
             check_number(name, getattr(self, name), 0, 1)
         if self.walk_weight is not None:
             check_number("walk_weight", self.walk_weight, 0, 1)

@@ -231,7 +231,7 @@ class ReadGraph:
         rows, shares = seed_passages(None if near is None else near.cosines, None, self.config)
         numbers = [*seeds.weights, *(passage_number(chunks.ids[row]) for row in rows.tolist())]
         resets = [(np.array(numbers, np.int64), np.array([*seeds.weights.values(), *shares]))]
-        if self.config.conjunction and len(seeds.weights) > 1:
+        if self.config.published.conjunction and len(seeds.weights) > 1:
             resets += [(np.array([number], np.int64), np.ones(1)) for number in seeds.weights]
         return resets
 

@@ -35,7 +35,6 @@ class HippoRAGRetrieverKeywords(LLMRetrieverKeywords, total=False):
     max_phrase_share: float
     passage_seeds: PassageSeeds
     passage_seed_weight: float
-    conjunction: float
     walk_weight: float | None
     lexical_weight: float
     num_workers: int

@@ -88,10 +88,6 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     passage_seeds, passage_seed_weight : whether the walk starts from passages too: "none"; "nearest": from those
         nearest to the question, which have this total weight (that of a phrase is 1, or its specificity); "each": from
         all, each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2 ["nearest", 0.01]
-    conjunction : in [0, 1]: 0 uses one walk from all linked phrases, so that proximity to one of them is enough; 1 the
-        geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
-        geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
-        phrase [0]
     walk_weight : how much the walk counts beside nearness, in [0, 1]; 0 is nearness alone. A score is nearness + 7
         `walk_weight` * trust * log(share of the walk), see :func:`~llama_index.hipporag.search.ranking.trust`;
         `ensemble` of `published` has other sums [1; 0.8 for averages]

@@ -250,7 +250,7 @@ class _GraphSearch(Generic[Graph]):
             yield from np.atleast_2d(scores)
 
     def _shared(self, seeds: QuerySeeds) -> Floats | None:
-        if not self.config.conjunction or len(seeds.weights) < 2:
+        if not self.config.published.conjunction or len(seeds.weights) < 2:
             return None
         walks = self._walks([(np.array([row], np.int64), np.ones(1)) for row in seeds.weights])
         shares = [share_of_best(self.projection @ scores, self.allowed) for scores in walks]
@@ -259,7 +259,7 @@ class _GraphSearch(Generic[Graph]):
     def _scores(self, question: _Question, passage_scores: Floats) -> _Passages:
         """The scores of passages; by trust, they have no bounds."""
         if question.shared is not None:
-            part = self.config.conjunction
+            part = self.config.published.conjunction
             passage_scores = share_of_best(passage_scores, self.allowed) ** (1 - part) * question.shared**part
         walked = share_of_best(passage_scores, self.allowed)
         if question.near is None:
@@ -283,7 +283,7 @@ class _GraphSearch(Generic[Graph]):
         now, gained = passage_scores[rows], estimate.gain(self.projection, passage_scores, rows)
         extended: Floats = np.divide(gained, now, out=np.zeros_like(now), where=now > 0)
         if question.shared is not None:
-            extended *= 1 - self.config.conjunction
+            extended *= 1 - self.config.published.conjunction
         walked = found.walked[rows]
         if found.trust is not None:
             extended *= gain(walked, _weight(self.config, found.trust))
