@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.data import Corpus, Task, load
 from benchmarks.embedding import minilm
 from benchmarks.systems import HybridZ, Ranking, System, node_depth, source_passages
-from llama_index.gemrag import GEMRAGIndex, GEMRAGRetriever, KeyphraseQuestionExtractor
+from llama_index.gemrag import GEMRAGIndex, GEMRAGRetriever, KeyphraseQuestionExtractor, PublishedThemes
 from llama_index.gemrag.config import MemoryConfig
 from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.graph.similarity import Rule
@@ -172,11 +172,11 @@ def print_themes(corpus: Corpus, embed_model: BaseEmbedding, questions: int) -> 
     rows: dict[str, list[NDArray[np.intp]]] = {}
     for config in (
         MemoryConfig(num_themes=len(names)),
-        MemoryConfig(num_themes=len(names), rotate=False),
+        MemoryConfig(num_themes=len(names), published=PublishedThemes(rotate=False)),
         MemoryConfig(max_themes=64),
     ):
         how = "by the spectrum" if config.num_themes is None else "25 vectors"
-        how += "" if config.rotate else ", not rotated"
+        how += "" if config.published.rotate else ", not rotated"
         rows[f"gemrag, {how}"] = [members.rows for members in find_themes(graph, config)]
     rows |= _peers(unit_rows(layer.texts.matrix.astype(np.float64)), len(names))
     print(f"\n{len(labels)} passages, {len(names)} categories: the ten strongest members of each set")

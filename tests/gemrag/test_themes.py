@@ -1,12 +1,14 @@
 """How many themes, which sign, which members."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from benchmarks.speed_gemrag import planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.gemrag.config import MemoryConfig
+from llama_index.gemrag.config import MemoryConfig, PublishedThemes
 from llama_index.gemrag.graph.memory_graph import MemoryGraph
 from llama_index.gemrag.themes.eigenthemes import find_clusters, find_themes, spectrum_of
 from llama_index.gemrag.themes.members import oriented, theme_count, top_components, varimax
@@ -102,10 +104,12 @@ def test_the_spectrum_says_how_many_and_how_distinct():
 def test_without_rotation_there_is_a_theme_a_vector_and_one_a_pole():
     texts, means, _ = planted(300, 4)
     graph = MemoryGraph.of(means, texts)
-    plain = MemoryConfig(num_themes=3, rotate=False)
+    plain = MemoryConfig(num_themes=3, published=PublishedThemes(rotate=False))
     assert len(find_themes(graph, plain)) == 3
-    assert len(find_themes(graph, MemoryConfig(num_themes=3, rotate=False, both_poles=True))) == 6
-    hubs = find_themes(graph, MemoryConfig(num_themes=1, rotate=False, include_trivial=True))[0]
+    assert len(find_themes(graph, replace(plain, published=PublishedThemes(rotate=False, both_poles=True)))) == 6
+    hubs = find_themes(
+        graph, replace(plain, num_themes=1, published=PublishedThemes(rotate=False, include_trivial=True))
+    )[0]
     assert hubs.rows[0] == graph.degrees.argmax()
 
 

@@ -111,12 +111,33 @@ class Parameters:
     group_by: str | None = "document"
 
 
+@dataclass(frozen=True)
+class Published:
+    rotate: bool = True
+    poles: int = 1
+
+
+@dataclass(frozen=True)
+class WithPublished(Parameters):
+    published: Published = Published()
+
+
 def test_parameters_of_numpy_are_stored_as_those_of_python() -> None:
     chosen = choose_parameters(Parameters, {}, {"k": np.int64(3)}, fixed=True)
     assert type(chosen.k) is int
     with pytest.raises(ConfigurationError, match="built with k=3, not 4"):
         choose_parameters(Parameters, asdict(chosen), {"k": 4}, fixed=True)
     assert choose_parameters(Parameters, asdict(chosen), {"k": 4}, fixed=False).k == 4
+
+
+def test_options_of_one_keyword_are_read_as_stored_and_as_earlier_versions_stored_them() -> None:
+    chosen = WithPublished(published=Published(rotate=False))
+    for stored in (asdict(chosen), {"rotate": False}, {"rotate": True, **asdict(chosen)}):
+        assert choose_parameters(WithPublished, stored, {}, fixed=True) == chosen
+    other = {"published": Published(poles=2)}
+    assert choose_parameters(WithPublished, {"rotate": False}, other, fixed=False).published == Published(poles=2)
+    with pytest.raises(ConfigurationError, match="built with published="):
+        choose_parameters(WithPublished, asdict(chosen), other, fixed=True)
 
 
 def test_none_is_a_choice_only_where_a_parameter_can_be_none() -> None:

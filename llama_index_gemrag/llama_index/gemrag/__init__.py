@@ -3,6 +3,7 @@
 See :class:`GEMRAGIndex`.
 """
 
+from llama_index.gemrag.config import PublishedThemes
 from llama_index.gemrag.explanation import GEMRAGExplanation
 from llama_index.gemrag.extraction.question_extractor import KeyphraseQuestionExtractor, UtilityQuestionExtractor
 from llama_index.gemrag.index import GEMRAGIndex
@@ -16,6 +17,7 @@ __all__ = [
     "GEMRAGPostprocessor",
     "GEMRAGRetriever",
     "KeyphraseQuestionExtractor",
+    "PublishedThemes",
     "Spectrum",
     "UtilityQuestionExtractor",
 ]

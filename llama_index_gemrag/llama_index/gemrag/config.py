@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "MemoryConfig",
     "MemorySearchConfig",
     "Mode",
+    "PublishedThemes",
     "QuestionRole",
     "Summaries",
     "ThemeMethod",
@@ -24,6 +25,22 @@ Summaries = Literal["deferred", "eager"]
 QuestionRole = Literal["text", "query"]
 Mode = Literal["argmax", "best_first"]
 ThemeMethod = Literal["spectral", "k-means"]
+
+
+@dataclass(frozen=True)
+class PublishedThemes:
+    """Which eigenvectors give themes, for the paper and its ablations, as `published=` of an index.
+
+    Attributes
+    ----------
+    rotate : rotate the leading eigenvectors by varimax, so that each represents one theme [True; paper False]
+    include_trivial : without rotation, whether the first eigenvector gives a theme too [False; paper True]
+    both_poles : without rotation, whether the negative components of the others give themes too [False]
+    """
+
+    rotate: bool = True
+    include_trivial: bool = False
+    both_poles: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,15 +60,13 @@ class MemoryConfig:
     max_themes: int = 32
     theme_size: int = 10
     min_component: float = 0.25
-    rotate: bool = True
-    include_trivial: bool = False
-    both_poles: bool = False
     group_by: str | None = "ref_doc_id"
     blend: float = 0.5
     max_theme_tokens: int = 8192
     refresh_share: float = 0.1
     question_role: QuestionRole = "text"
     paper: bool = False
+    published: PublishedThemes = PublishedThemes()
 
     def __post_init__(self) -> None:
         check_count("num_themes", self.num_themes, 0, none_ok=True)
@@ -63,6 +78,7 @@ class MemoryConfig:
             check_number(name, getattr(self, name), 0, 1)
         check_choice("themes", self.themes, get_args(ThemeMethod))
         check_choice("question_role", self.question_role, get_args(QuestionRole))
+        check_component("published", self.published, PublishedThemes, "PublishedThemes(...)")
         check_choice("summaries", self.summaries, get_args(Summaries))
         if self.group_by is not None and (not isinstance(self.group_by, str) or not self.group_by):
             raise ConfigurationError(f"group_by must be a metadata key or None, not {self.group_by!r}.")
@@ -113,7 +129,12 @@ class MemorySearchConfig:
 
 
 PAPER_MEMORY: Mapping[str, Any] = MappingProxyType(
-    {"num_themes": 2, "rotate": False, "include_trivial": True, "min_component": 0.0, "summary_tokens": 100}
+    {
+        "num_themes": 2,
+        "published": PublishedThemes(rotate=False, include_trivial=True),
+        "min_component": 0.0,
+        "summary_tokens": 100,
+    }
 )
 """Parameters of the memory that `paper=True` sets, in addition to the operator itself."""
 

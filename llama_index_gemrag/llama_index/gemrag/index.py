@@ -88,9 +88,6 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         themes as chunks
     theme_size, min_component : largest number of members of a theme, and the least component of a member relative to
         the largest [10, 0.25]
-    rotate : rotate the leading eigenvectors by varimax, so that each represents one theme [True]
-    include_trivial, both_poles : without rotation, whether the first eigenvector, and the negative components of the
-        others, also give themes [False, False]
     blend : weight of the question in a blended vector of question and text, in the graph [0.5, as published]
     max_theme_tokens : largest number of input tokens of a summary; the weakest members are omitted [8192]
     summary_tokens : requested length of a summary [200]
@@ -104,6 +101,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     paper : follow the paper literally: two components including the first eigenvector, by the magnitude of their
         eigenvalues, no rotation, no component threshold, S - I, sums over questions, summaries of the length of a
         chunk; retrievers then score by the blended vectors only [False]
+    published : which eigenvectors give themes, see :class:`~llama_index.gemrag.PublishedThemes`
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises

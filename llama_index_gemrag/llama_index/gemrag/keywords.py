@@ -1,6 +1,6 @@
 """The keyword arguments of GEM-RAG's index, retriever and postprocessor, typed for editors and type checkers."""
 
-from llama_index.gemrag.config import Mode, QuestionRole, Summaries, ThemeMethod
+from llama_index.gemrag.config import Mode, PublishedThemes, QuestionRole, Summaries, ThemeMethod
 from llama_index.ragkit import IndexKeywords, PostprocessorKeywords, RetrieverKeywords, Summarizer
 
 __all__ = ["GEMRAGKeywords", "GEMRAGPostprocessorKeywords", "GEMRAGRetrieverKeywords"]
@@ -16,9 +16,6 @@ class GEMRAGKeywords(IndexKeywords, total=False):
     max_themes: int
     theme_size: int
     min_component: float
-    rotate: bool
-    include_trivial: bool
-    both_poles: bool
     blend: float
     max_theme_tokens: int
     summary_tokens: int
@@ -26,6 +23,7 @@ class GEMRAGKeywords(IndexKeywords, total=False):
     question_role: QuestionRole
     summaries: Summaries
     paper: bool
+    published: PublishedThemes
 
 
 class GEMRAGRetrieverKeywords(RetrieverKeywords, total=False):

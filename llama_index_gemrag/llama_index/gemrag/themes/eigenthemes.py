@@ -88,19 +88,20 @@ def find_themes(graph: MemoryGraph, config: MemoryConfig) -> list[Members]:
         return []
     graph, values, vectors = solved(graph, most + 1)
     count = most if config.num_themes is not None else min(most, _estimated(values, most))
-    if config.rotate:
+    options = config.published
+    if options.rotate:
         columns = varimax(vectors[:, :count])
         quotients = ((vectors.T @ columns) ** 2 * values[:, None]).sum(axis=0)
         columns = columns[:, np.argsort(-quotients.round(10), kind="stable")]
     elif config.num_themes is not None:
-        first = 0 if config.include_trivial else 1
+        first = 0 if options.include_trivial else 1
         columns = vectors[:, first : first + count]
     else:
-        columns = vectors[:, 0 if config.include_trivial else 1 : count]
+        columns = vectors[:, 0 if options.include_trivial else 1 : count]
     columns = oriented(columns)
     found, seen = [], set()
     for column in columns.T:
-        for pole in (column, -column) if config.both_poles and not config.rotate else (column,):
+        for pole in (column, -column) if options.both_poles and not options.rotate else (column,):
             members = top_components(pole, config.theme_size, config.min_component)
             key = frozenset(members.rows.tolist())
             if len(key) > 1 and key not in seen:

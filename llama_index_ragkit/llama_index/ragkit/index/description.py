@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from llama_index.ragkit.index.parameters import field_defaults
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.short_repr import changed, shortened
 
@@ -77,7 +76,7 @@ def _index_parts(index: Any) -> Iterator[tuple[str, Any]]:
     yield from ((role, fingerprint.get("class")) for role, fingerprint in struct.components.items())
     config = getattr(index, "config", None)
     if config is not None:
-        yield from changed(asdict(config), field_defaults(type(config))).items()
+        yield from changed(asdict(config), asdict(type(config)())).items()
 
 
 def describe_retriever(retriever: Any, index: Any) -> ObjectDescription:

@@ -1,7 +1,7 @@
 """The parameters of an index: passed, stored with it, or the defaults of the method."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType
 from typing import Any, get_args
 
@@ -40,6 +40,11 @@ def choose_parameters(
     names = field_names(config_cls)
     optional = {field.name for field in fields(config_cls) if NoneType in get_args(field.type)}
     before = {name: stored[name] for name in names if name in stored}
+    for field in fields(config_cls):
+        if is_dataclass(field.default):  # its values were parameters of their own in earlier versions
+            kind: type[Any] = type(field.default)
+            values = {**stored, **stored.get(field.name, {})}
+            before[field.name] = kind(**{name: values[name] for name in field_names(kind) if name in values})
     chosen = {name: _plain(given[name]) for name in names if given.get(name) is not None}
     chosen.update({name: None for name in optional if name in given and given[name] is None})
     config = config_cls(**{**before, **chosen})
