@@ -254,7 +254,9 @@ def test_what_is_not_held_is_dropped_and_counted_and_nothing_left_is_a_failure()
     found = held(["Marie Curie", "Otto Lindqvist"], words.share, 0.5, "entities")
     assert (found.kept, found.dropped) == (["Marie Curie"], 1)
     assert held(["Otto Lindqvist"], words.share, 0, "entities").kept == ["Otto Lindqvist"]
-    with pytest.raises(ParseError, match="None of the entities in the reply is in the text, such as 'Otto Lindqvist'"):
+    with pytest.raises(
+        ParseError, match="None of the entities in the reply is in the text; the first is 'Otto Lindqvist'"
+    ):
         held(["Otto Lindqvist"], words.share, 0.5, "entities")
 
 

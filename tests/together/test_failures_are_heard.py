@@ -50,7 +50,7 @@ def test_a_server_that_is_down_ends_a_write(case: Case) -> None:
 @each_node
 def test_a_server_that_fails_several_times_in_a_row_ends_a_write(case: Case) -> None:
     with LLMServer(lambda asked: Reply("out of memory", status=500)) as server:
-        with pytest.raises(LanguageModelError, match=r"5 (nodes|documents) in a row failed for one reason"):
+        with pytest.raises(LanguageModelError, match=r"5 (nodes|documents) in a row failed for the same reason"):
             built(case, 12, llm=client(server), num_workers=1)
         assert len(server.asked) == 5
 

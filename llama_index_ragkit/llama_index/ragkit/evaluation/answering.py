@@ -1,4 +1,4 @@
-"""Answers from the contexts of a retriever: what the context holds, and what a reader makes of it."""
+"""Scores contexts of a retriever by the answers that they hold, and the answers that a reader gives from them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -41,13 +41,13 @@ def evaluate_answers(
     - With a reader: `EM` and `F1`; for the style "multiple_choice" `accuracy`, where an answer that chooses no option
       is wrong; for "citations" `F1`, `citation precision` and `citation recall` of the gold passages.
 
-    With a reader and questions of which none has `answers`, the answers are given and not scored.
+    If there is a reader and no question has `answers`, the reader's answers are returned but not scored.
 
     Parameters
     ----------
-    retriever : any LlamaIndex retriever, which has to find enough to fill the context; None for no context at all
+    retriever : any LlamaIndex retriever; it must find enough to fill the context. None for no context at all
     queries : questions with `answers`; with `options` for a reader of multiple choice, with `gold` for one that cites
-    reader : None to score contexts alone, which needs no LLM
+    reader : None to score only contexts, which needs no LLM
     name : name of the system in the result; the retriever's class by default
     token_budget : tokens of a context; a passage that does not fit is skipped. None for all that is retrieved
     id_of, num_workers, on_error : see :func:`evaluate_retriever`
@@ -126,7 +126,7 @@ def _answers(
 def answer_scores(
     query: LabelledQuery, context: Context, reading: ReaderAnswer | None, reader: Reader | None
 ) -> dict[str, float]:
-    """The scores of one context, and of what a reader made of it; see :func:`evaluate_answers`."""
+    """The scores of one context, and of a reader's answer from it; see :func:`evaluate_answers`."""
     scores = {"tokens": float(context.tokens)}
     if not query.answers:
         return scores

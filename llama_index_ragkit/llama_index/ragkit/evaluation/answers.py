@@ -71,7 +71,7 @@ def _f1(predicted: list[str], right: list[str]) -> float:
 
 
 def answer_list(answers: str | Iterable[str]) -> list[str]:
-    """The correct answers, of which one may be given as a text; none at all is an error."""
+    """The correct answers; a single one may be given as a text. No answer at all is an error."""
     listed = [answers] if isinstance(answers, str) else list(answers)
     if not listed:
         raise ConfigurationError("There is no correct answer to compare with: answers is empty.")

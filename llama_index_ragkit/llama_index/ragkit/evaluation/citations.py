@@ -44,5 +44,5 @@ def citation_recall(cited: Collection[Hashable], gold: Collection[Hashable]) -> 
 
 def _gold(gold: Collection[Hashable]) -> set[Hashable]:
     if not gold:
-        raise ConfigurationError("gold is empty: citations can only be scored where it is known what to cite.")
+        raise ConfigurationError("gold is empty: citations can only be scored if it is known what to cite.")
     return set(gold)

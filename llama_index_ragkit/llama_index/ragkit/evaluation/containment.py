@@ -12,14 +12,14 @@ _VERDICTS = ({"yes"}, {"no"})
 
 
 def answer_containment(context: str | Sequence[str], answers: str | Iterable[str]) -> float:
-    """1.0 if the tokens of one of the correct answers stand in the context, in their order and side by side, else 0.0.
+    """1.0 if the context contains the tokens of one of the correct answers, in order and without gaps, else 0.0.
 
     Both are normalised as for :func:`exact_match`, so that neither case nor punctuation matters. A reader that only
     copies from its context cannot have a greater share of exact matches than this.
 
     Parameters
     ----------
-    context : a text, or its passages, one of which has to hold the answer
+    context : a text, or its passages, one of which must hold the answer
     answers : one or several correct answers
 
     >>> answer_containment("She was born in Port Ellis, by the sea.", ["port ellis", "Ellis"])
@@ -33,18 +33,18 @@ def answer_containment(context: str | Sequence[str], answers: str | Iterable[str
 def answer_recall(context: str | Sequence[str], answers: str | Iterable[str]) -> float:
     """Share of the tokens of an answer that the context has (with repetition), the best over the correct answers.
 
-    For answers that are sentences, of which no context has all words side by side.
+    For answers that are sentences, since no context has all of their words in a row.
     """
     held = Counter(token for passage in _passages(context) for token in _tokens(passage))
     return max(_share(Counter(_tokens(answer)), held) for answer in answer_list(answers))
 
 
 def can_be_contained(answers: Sequence[str]) -> bool:
-    """Whether a context could hold an answer: not where it is "yes" or "no", which stand in any text."""
+    """Whether a context can show an answer: not if it is "yes" or "no", which occur in any text."""
     return not all(set(answer_tokens(answer)) in _VERDICTS for answer in answers)
 
 
-@lru_cache(maxsize=10_000)  # the passages of one corpus stand in many contexts
+@lru_cache(maxsize=10_000)  # the passages of one corpus occur in many contexts
 def _tokens(text: str) -> tuple[str, ...]:
     return tuple(answer_tokens(text))
 
@@ -54,7 +54,7 @@ def _passages(context: str | Sequence[str]) -> Sequence[str]:
 
 
 def _joined(tokens: Sequence[str]) -> str:
-    """Tokens contain no space, so that one list stands in another exactly if their texts do."""
+    """Tokens as one text. They contain no space, so one list contains another if and only if its text does."""
     return f" {' '.join(tokens)} "
 
 

@@ -1,4 +1,4 @@
-"""`Context`: what a reader gets of a retriever's results, within a number of tokens."""
+"""`Context`: the part of a retriever's results that a reader gets, within a token budget."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Context:
     Attributes
     ----------
     texts : of the passages, best first, with the metadata that an LLM sees
-    ids : of each passage, what it is compared with the gold by
+    ids : of each passage, those that are compared with the gold
     tokens : of all texts together
     """
 

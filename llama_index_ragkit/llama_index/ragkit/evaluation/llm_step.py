@@ -1,4 +1,4 @@
-"""`LLMStep`: what evaluation asks a language model for has a model, prompts and a cache."""
+"""`LLMStep`: the model, the prompts and the cache of a step of evaluation that asks a language model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,9 +21,8 @@ class LLMStep(PromptHolder):
     Parameters
     ----------
     llm : any LlamaIndex LLM; default `Settings.llm`
-    prompts : replacements of some of `default_prompts`
-    cache : keeps replies, so that an experiment that is run again pays for nothing twice: a cache, or the path of one;
-        None for none
+    prompts : replacements for some of `default_prompts`
+    cache : a cache of replies, or its path, so that a repeated experiment pays for nothing twice; None for no cache
     retry : how calls are retried [3 attempts]
 
     Raises
@@ -52,5 +51,5 @@ class LLMStep(PromptHolder):
         return self._llm or Settings.llm
 
     def context(self) -> ExtractionContext:
-        """What one answer is asked with."""
+        """The extraction context for one answer."""
         return ExtractionContext(self.llm, self._cache, "evaluation", self._retry, prompts=self._get_prompts())

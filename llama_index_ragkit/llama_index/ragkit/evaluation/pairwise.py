@@ -50,7 +50,7 @@ JUDGE_PROMPT = with_example(
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a judge says of two answers, asked in both orders.
+    """A judge's verdict on two answers, asked in both orders.
 
     Attributes
     ----------
@@ -65,8 +65,8 @@ class Verdict:
 class PairwiseJudge(LLMStep):
     """Compares two answers by some criteria, with two calls a criterion: the second with the answers swapped.
 
-    Language models favour the answer in one of the places. Asked in both orders, a judge that only looks at the place
-    gives 0.5, and how often both orders agree says how far it can be trusted.
+    Language models favour the answer in one of the two places. Asked in both orders, a judge that only looks at the
+    place gives 0.5. How often both orders agree shows how far a judge can be trusted.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class PairwiseJudge(LLMStep):
         return verdicts
 
     def _outcome(self, criterion: str, question: str, first: str, second: str) -> Steps[float]:
-        """1.0 where the answer that is shown first is better, 0.0 where the other is, 0.5 for a tie."""
+        """1.0 if the answer that is shown first is better, 0.0 if the other is, 0.5 for a tie."""
         return (
             yield from self.context().complete(
                 self.prompt("judge"),

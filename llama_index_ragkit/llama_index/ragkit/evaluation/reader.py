@@ -36,13 +36,13 @@ _ANSWER = re.compile(r"\banswer(?:\s+is)?\s*[:：]", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ReaderAnswer:
-    """What a reader made of a question and its passages.
+    """A reader's answer to a question from its passages.
 
     Attributes
     ----------
     reply : what the model wrote
     answer : the answer alone, without the thoughts before it and without citations
-    option : of a multiple-choice question, the place of the chosen option, from 0; None if none can be told
+    option : for a multiple-choice question, the place of the chosen option, from 0; None if it is unclear
     cited : places of the cited passages, from 0
     """
 
@@ -136,7 +136,7 @@ def _text(reply: str) -> str:
 
 
 def _last_answer(reply: str, thinks: bool) -> str:
-    """What stands after the last "Answer:"; without one the whole reply, or its last line after thoughts."""
+    """The text after the last "Answer:"; without one the whole reply, or its last line after thoughts."""
     pieces = _ANSWER.split(reply)
     if len(pieces) > 1 and pieces[-1].strip():
         return pieces[-1].strip().splitlines()[0].strip()

@@ -35,7 +35,7 @@ class Evaluation:
     ids : ids of the scored questions
     scores : for every metric, one score per question, in the order of `ids`
     failures : id -> error of the questions that the system failed on; they have no score
-    answers : id -> the answer that was scored, where answers were
+    answers : id -> the answer that was scored, if answers were
     """
 
     name: str
@@ -70,7 +70,7 @@ class Evaluation:
         return paired_bootstrap(first, second, level=level, n_resamples=n_resamples, seed=seed)
 
     def only(self, ids: Collection[str]) -> "Evaluation":
-        """The same with some of the questions alone; ids that it has not are ignored."""
+        """The same with only some of the questions; unknown ids are ignored."""
         kept = [place for place, query_id in enumerate(self.ids) if query_id in ids]
         scores = {name: tuple(column[place] for place in kept) for name, column in self.scores.items()}
         return replace(self, ids=tuple(self.ids[place] for place in kept), scores=scores)

@@ -49,7 +49,7 @@ def score_rankings(
     queries: Sequence[LabelledQuery],
     metrics: Mapping[str, Metric] | None = None,
 ) -> Evaluation:
-    """Score existing rankings, by the ids of their questions; a question without a ranking is an error."""
+    """Score existing rankings, given by the ids of their questions; a question without a ranking is an error."""
     check_queries(queries, "gold")
     missing = [query.id for query in queries if query.id not in rankings]
     if missing:

@@ -37,10 +37,10 @@ class ExtractionContext:
     ----------
     llm : None for steps without an LLM
     cache : None for no cache
-    users : the users of the cache entries: one, or one for each of the nodes that are read together
+    users : the users of the cache entries: one, or one for each node that is read together with others
     retry, mode : see :func:`llama_index.ragkit.llm.completion.complete`
-    same_language : whether replies must be in the language of what they are about
-    prompts : the prompts by name, for messages of errors
+    same_language : whether replies must be in the language of their texts
+    prompts : the prompts by name, for error messages
     embed_model : returns the embedding model; default that of `Settings`
     lines : the repeated lines of the documents
 
@@ -131,7 +131,7 @@ class ExtractionContext:
         key = ""
         if cache is not None:
             schema = "" if output_cls is None else json.dumps(output_cls.model_json_schema(), sort_keys=True)
-            # By what the model declares, so that a build goes on with the same keys after a server showed less.
+            # Uses the window that the model declares: keys stay the same after a server has turned out to take less.
             sent = fitted(llm, prompt, prompt_args, reply_tokens, window=declared_window(llm)).given
             wording = first_wording(prompt).format(llm=llm, **sent)
             again = "" if rejected is None else json.dumps([rejected.reply, rejected.reason])
@@ -165,16 +165,16 @@ class ExtractionContext:
         return reply.value
 
     def keep(self, work: Steps[T], otherwise: T, places: Iterable[int] = (0,)) -> Steps[T]:
-        """What a part of an extraction gives, or `otherwise` after its failure, so that what else is read stays.
+        """The result of a part of an extraction, or `otherwise` if it fails, so that the other parts are kept.
 
         Parameters
         ----------
-        places : the nodes, among those that are read together, that an index lists with this failure
+        places : the places, among the nodes that are read together, of those that an index lists with this failure
 
         Raises
         ------
         LanguageModelError
-            Since the other parts would fail too.
+            If the other parts would fail too.
         """
         try:
             return (yield from work)
@@ -204,8 +204,8 @@ class Extraction:
     cache_keys : entries of the cache that were used, to be released with the node (after a failure too)
     step : the prompt at which the extraction failed, if it was one
     read_with : id of the first of the nodes that were read together; "" where no node was read
-    unreadable : whether it failed at a reply that could not be used, so that the model itself can be asked
-    by : the class of the extractor without an LLM that made the record in place of the one that failed, if one did
+    unreadable : whether it failed because a reply could not be used, which shows that the model can be reached
+    by : the class of the extractor without an LLM that made the record after another failed; "" if none did
     """
 
     node_id: str
@@ -239,7 +239,7 @@ class Estimate:
     cost: float | None = None
 
     def priced(self, prices: Prices | None) -> "Estimate":
-        """The same with what it costs.
+        """The same estimate with its cost.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class Estimate:
 def passages_of(
     nodes: Sequence[BaseNode], siblings: Sequence[BaseNode], title_key: str | None
 ) -> Steps[list[PassageText]]:
-    """What :meth:`ExtractionContext.passage` gives for each node in an extraction with these siblings."""
+    """The :meth:`ExtractionContext.passage` of each node in an extraction with these siblings."""
     lines = DocumentLines([*siblings, *nodes])
     return (yield from offload(lambda: [_passage(node, title_key, lines) for node in nodes]))
 

@@ -12,7 +12,7 @@ __all__ = ["DocumentLines"]
 
 
 class DocumentLines:
-    """The repeated lines of documents, computed when a document is first asked for.
+    """The repeated lines of documents, computed on the first request for each document.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`ExtractionRun`: one extraction from many nodes: who is read when, what came of it, and what the log says."""
+"""`ExtractionRun`: one extraction from many nodes: their order, the results, and the log."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ Extract = Callable[[Sequence[BaseNode], ExtractionContext], Steps[list[Record]]]
 def read_together(nodes: Sequence[BaseNode], documents: bool) -> list[list[int]]:
     """Places of the nodes with text, in groups: one by one, or by document in the order of the documents' first nodes.
 
-    Within a document they are in reading order: by offset, and by content where that is not known. A node without a
+    Within a document they are in reading order: by offset, or by content if that is unknown. A node without a
     source document is a document of its own.
     """
     groups: dict[tuple[bool, str], list[int]] = {}
@@ -53,7 +53,7 @@ class ExtractionRun:
     def read(
         self, extract: Extract, watch: FailureWatch, workers: int, description: str, show_progress: bool
     ) -> Steps[None]:
-        """Read all groups; one with the same texts as another waits for it and uses its cached replies.
+        """Read all groups; a group with the same texts as another waits for it and uses its cached replies.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class ExtractionRun:
         return records
 
     def _errors_of(self, g: int) -> Iterator[tuple[int, Exception]]:
-        """The failures of a group by node: of all of it, or of pieces."""
+        """The failures of a group by node: of the whole group, or of pieces."""
         for place, i in enumerate(self._groups[g]):
             error = self._outcomes[g].error or self._contexts[g].lost.get(place)
             if error is not None:
@@ -97,12 +97,12 @@ class ExtractionRun:
     def log(
         self, logger: logging.Logger, who: str, model: str | None, falls_back: bool, owners: Sequence[object]
     ) -> None:
-        """Say how many nodes failed and why the first did.
+        """Log how many nodes failed, and why the first did.
 
         Parameters
         ----------
         who, model : the extractor, and the model that it used
-        falls_back : whether the caller reads groups that failed in another way, and says so itself
+        falls_back : whether the caller reads failed groups in another way and logs that itself
         owners : objects whose secrets are hidden
         """
         told = dict(
@@ -121,7 +121,7 @@ class ExtractionRun:
             )  # fmt: skip
 
     def extractions(self, owners: Sequence[object]) -> list[Extraction]:
-        """What was read from each node, in order; an empty record for a node without text.
+        """The extraction from each node, in order; an empty record for a node without text.
 
         Parameters
         ----------

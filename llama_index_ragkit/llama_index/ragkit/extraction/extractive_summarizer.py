@@ -33,16 +33,16 @@ class ExtractiveSummarizer(Summarizer):
     gives the formula, its source and the deviations. Sentences are compared by their words, so that a summary embeds
     nothing.
 
-    Sentences are those of the prose of a text, with the heading above them: code, marks of Markdown, what is no
-    statement and the header and footer of a browser are left out, unless there is nothing else. A sentence is weighted
-    by its length in tokens, so that fragments count less than statements, divided by the square root of the length of
-    its text, so that long texts do not dominate. Sentences that differ only in white space are one; of more than 1,000
-    only the 1,000 most central are considered. The summary lists the selected sentences in the order of the texts. It
-    is deterministic, and the order of the texts affects only the order of the sentences.
+    Sentences come from the prose of a text, with the heading above them. Code, Markdown marks, fragments that are not
+    statements, and the header and footer of a browser are left out, unless there is nothing else. A sentence is
+    weighted by its length in tokens, so that fragments count less than statements, divided by the square root of the
+    length of its text, so that long texts do not dominate. Sentences that differ only in white space count as one. If
+    there are more than 1,000, only the 1,000 most central are considered. The summary lists the selected sentences in
+    the order of the texts. It is deterministic, and the order of the texts affects only the order of the sentences.
 
     Parameters
     ----------
-    max_sentences : how many sentences at most; None for as many as fit the token limit
+    max_sentences : maximum number of sentences; None for as many as fit the token limit
     redundancy : in [0, 1], how strongly content that is already covered is discounted: 1 is facility location, 0 ranks
         by centrality alone
     language : ISO 639-1 code for the sentence rules; None to choose by the script of each text
@@ -63,7 +63,7 @@ class ExtractiveSummarizer(Summarizer):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """What determines the summaries; later writes to an index must have the same."""
+        """The parameters that determine the summaries; later writes to an index must have the same."""
         return {
             "class": type(self).__name__,
             "version": "2",
@@ -122,9 +122,9 @@ class ExtractiveSummarizer(Summarizer):
 
 
 def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:
-    """The distinct sentences of every text, in order, each on one line: of its prose, those that are statements.
+    """The distinct statements in the prose of every text, in order, each on one line.
 
-    If no text has any, all sentences of the prose; then all with a letter or digit; then all.
+    If there are none, all sentences of the prose; else all sentences with a letter or digit; else all sentences.
     """
     prose = [sentences_of_prose(text, language) for text in texts]
     split = [[sentence for sentence in text if is_statement(sentence)] for text in prose]

@@ -32,14 +32,14 @@ class NotTriedError(Exception):
 class FailureWatch:
     """Runs jobs until a failure shows that the others would fail too.
 
-    That is an error which does not concern a single job (a configuration, a store, a wrong API key, an unknown model),
-    the same failure of the server `most_equal` times in a row, and, with `on_error="raise"`, any failure. A time-out
-    counts so only while nothing has been read. A reply that cannot be used, and a request that is refused, such as a
-    prompt that is too long, concern one job.
+    Such a failure is an error that does not concern a single job (a configuration, a store, a wrong API key, an unknown
+    model), the same failure of the server `most_equal` times in a row, or, with `on_error="raise"`, any failure. A
+    time-out counts only while nothing has been read. A reply that cannot be used, or a refused request, such as a
+    prompt that is too long, concerns only one job.
 
     Parameters
     ----------
-    what : the jobs are, in the plural, for messages
+    what : a name for the jobs, in the plural, for messages
     on_error : "record" or "raise"
     most_equal : at least 1 [5]
     """
@@ -60,7 +60,7 @@ class FailureWatch:
 
         Parameters
         ----------
-        lost : failures of parts of the job, which it adds to; they count as its own
+        lost : failures of parts of the job, to which it adds; they count as failures of the job
 
         Raises
         ------
@@ -99,7 +99,7 @@ class FailureWatch:
             self._ended.set()
 
     def check(self, outcomes: Mapping[str, Outcome[T]]) -> None:
-        """Raise what ended the run, if anything did.
+        """Raise the error that ended the run, if there is one.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class FailureWatch:
         if self._repeated is not None:
             name = next(name for name, error in tried.items() if error is self._repeated)
             raise LanguageModelError(
-                f"{self._most_equal} {self._what} in a row failed for one reason, so that the others were not tried. "
+                f"{self._most_equal} {self._what} in a row failed for the same reason, so the others were not tried. "
                 f"{name}: {self._repeated}"
             ) from self._repeated
 
@@ -126,7 +126,7 @@ def all_failed(what: str, errors: Mapping[str, str]) -> LanguageModelError:
 
     Parameters
     ----------
-    what : the jobs are, in the plural
+    what : a name for the jobs, in the plural
     errors : reasons by the names of the jobs
     """
     name, reason = next(iter(errors.items()))

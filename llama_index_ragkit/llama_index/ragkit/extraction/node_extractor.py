@@ -1,7 +1,7 @@
 """`NodeExtractor`: the base of extractors, with a language model or rules.
 
-A subclass implements the extraction from one node, or from the nodes of one document together; the base runs it for
-many concurrently, stores results as they arrive, and records which nodes failed and why.
+A subclass implements the extraction from one node, or from the nodes of one document together. The base runs many of
+them concurrently, stores results as they arrive, and records which nodes failed and why.
 """
 
 import json
@@ -50,17 +50,17 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
     Attributes
     ----------
-    method : the `method` of the indexes that use its records; "" for any. An index refuses an extractor of another one
+    method : the `method` of the indexes that use its records; "" for any. Indexes of other methods refuse it
     needs_llm : whether it calls an LLM
 
     Parameters
     ----------
     llm : default that of the index, else `Settings.llm`; resolved when first needed
-    prompts : replacements of some of `default_prompts`
+    prompts : replacements for some of `default_prompts`
     cache, num_workers, show_progress, on_error : for use without an index; see :meth:`extract`
     retry, mode : see :func:`llama_index.ragkit.llm.completion.complete` [mode: "auto"]
     same_language : whether replies that are clearly in another language than their text are refused; switch it off
-        where a prompt asks for a translation [True]
+        if a prompt asks for a translation [True]
 
     Raises
     ------
@@ -72,7 +72,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
     method: ClassVar[str] = ""
     needs_llm: ClassVar[bool] = True
-    without_llm: ClassVar[str] = ""  # what to use where there is no LLM, for messages of errors
+    without_llm: ClassVar[str] = ""  # what to use if there is no LLM, for error messages
     completion_tokens: ClassVar[int] = 300  # expected tokens per reply, for estimates
 
     llm: LLM | None = Field(default=None, exclude=True)  # excluded: its serialised form holds the API key
@@ -103,8 +103,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
     def reads_documents(self) -> bool:
         """Whether the nodes of a document are read together, by :meth:`extract_document`.
 
-        An index then reads the unchanged nodes of a document again when others of the same write changed or went, so
-        that it equals one that is built from the document as it is now.
+        If a write changes or deletes nodes of a document, an index then reads the unchanged ones again too, so that it
+        equals an index built from the current document.
         """
         return False
 
@@ -117,9 +117,9 @@ class NodeExtractor(RecordTransform, PromptHolder):
     def extract_document(self, nodes: Sequence[BaseNode], context: ExtractionContext) -> Steps[list[Record]]:
         """Extract from the nodes of a document that are written together, all with text, in reading order.
 
-        Without :attr:`reads_documents` it is called with one node at a time, and reads it by :meth:`extract_node`, in
-        pieces if it is longer than the model can read at once: a piece that fails is a failure of its node, and the
-        others stay. Any exception marks all of the nodes as failed; the replies that arrived before it are cached.
+        Without :attr:`reads_documents` it is called with one node at a time and reads it by :meth:`extract_node`, in
+        pieces if it is longer than the model can read at once. A piece that fails is a failure of its node; the
+        others are kept. Any exception marks all of the nodes as failed; the replies that arrived before it are cached.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
                 read = []
                 for piece in pieces:
                     read.append((yield from context.keep(self.extract_node(piece, context), None)))
-            # A server that took less than the model declares may have been sent less than a whole piece.
+            # If the server takes less than the model declares, it may not have received a whole piece: read again.
             smaller = yield from offload(self.pieces, nodes[0], context.llm)
             if len(smaller) <= len(pieces):
                 break
@@ -145,11 +145,11 @@ class NodeExtractor(RecordTransform, PromptHolder):
         return [merged_records(each for each in read if each is not None) if len(read) > 1 else read[0] or {}]
 
     def pieces(self, node: BaseNode, llm: LLM | None) -> list[BaseNode]:
-        """The node, or pieces of it where a prompt, its text and the reply do not fit into the window of the model.
+        """The node, or pieces of it if a prompt, its text and the reply do not fit into the window of the model.
 
         Parameters
         ----------
-        llm : None for one of which nothing is known
+        llm : the model; None if it is unknown
         """
         window = None if llm is None else window_of(llm)
         if window is None or not self.needs_llm:
@@ -166,7 +166,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         return 512 + 2 * tokens
 
     def tokens_beside(self, prompt: str, tokens: int) -> int:
-        """Tokens of what the prompt of this name is given beside a text of `tokens` tokens."""
+        """Tokens of the other arguments of the prompt of this name, for a text of `tokens` tokens."""
         return 0
 
     def estimate_document(
@@ -222,8 +222,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
     ) -> Steps[list[Extraction]]:
         """Extract from nodes, `num_workers` at once; parameters default to those of the constructor.
 
-        Each reply of the LLM is cached as it arrives, so that a process that dies loses only calls in flight. Nodes,
-        or documents, with the same text as another wait for it and use its cached replies.
+        Each reply of the LLM is cached as it arrives, so that a process that dies loses only the calls in flight. A
+        node, or document, with the same text as another waits for it and uses its cached replies.
 
         Parameters
         ----------
@@ -233,8 +233,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
         embed_model : returns the embedding model, for an extractor that needs one and has none of its own
         on_error : "record" returns an :class:`Extraction` with the reason for a failed node; "raise" starts no further
             node after a failure, waits for running ones, and raises it
-        falls_back : whether the caller has something else read the nodes that fail, and says so in the log; they are
-            not logged here then [False]
+        falls_back : whether the caller reads failed nodes in another way and logs that; then they are not logged here
+            [False]
 
         Returns
         -------
@@ -243,8 +243,8 @@ class NodeExtractor(RecordTransform, PromptHolder):
         Raises
         ------
         ConfigurationError, StorageError, LanguageModelError
-            Regardless of `on_error`, since they do not concern a single node; the last also after the same failure of
-            the server at several nodes in a row.
+            Regardless of `on_error`, since they do not concern a single node; `LanguageModelError` also if the server
+            fails in the same way at several nodes in a row.
         """
         handling: OnError = self.on_error if on_error is None else check_choice("on_error", on_error, ON_ERROR)
         nodes = list(nodes)
@@ -302,7 +302,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """What must stay the same for later records to fit earlier ones: class, parameters, prompts.
+        """The properties that must stay the same for later records to fit earlier ones: class, parameters, prompts.
 
         The model is not included, so that it can be replaced by a better one.
         """

@@ -1,4 +1,4 @@
-"""A node that is longer than a model reads at once, in pieces, and their records as one."""
+"""Splits a node that is longer than a model can read at once, and merges the records of the pieces."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,9 +14,7 @@ __all__ = ["merged_records", "node_pieces"]
 
 
 def node_pieces(node: BaseNode, room: int) -> list[BaseNode]:
-    """The node itself, or pieces of whole sentences under its id and with its metadata if it has more than `room`
-    tokens.
-    """
+    """The node itself, or, if it has more than `room` tokens, pieces of whole sentences with its id and metadata."""
     text = plain_text(node)
     if len(text.encode(errors="replace")) <= room or count_tokens(text) <= room:
         return [node]
@@ -25,7 +23,7 @@ def node_pieces(node: BaseNode, room: int) -> list[BaseNode]:
 
 
 def merged_records(records: Iterable[Record]) -> Record:
-    """One record: lists one after another, each item once; counts added up; of other values the first.
+    """One record: lists are joined, each item once; counts are added; of other values the first is kept.
 
     >>> merged_records([{"names": ["a", "b"], "dropped": {"names": 1}}, {"names": ["b", "c"], "dropped": {"names": 2}}])
     {'names': ['a', 'b', 'c'], 'dropped': {'names': 3}}

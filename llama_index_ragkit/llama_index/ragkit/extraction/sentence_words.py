@@ -1,7 +1,7 @@
 """Sentences as vectors of their words, so that none needs to be embedded.
 
-The column of a stem holds ``(1 + log c) log(1 + n / d)`` for a sentence with c words of this stem, among n sentences
-of which d have one: the vectors that LexRank compares (Erkan & Radev, JAIR 22, 2004, section 3), with logarithms of
+The column of a stem holds ``(1 + log c) log(1 + n / d)`` for a sentence with c words of this stem, if d of n sentences
+have one. These are the vectors that LexRank compares (Erkan & Radev, JAIR 22, 2004, section 3), with logarithms of
 counts.
 """
 
@@ -18,11 +18,11 @@ from llama_index.ragkit.text.stems import stems
 
 __all__ = ["word_vectors"]
 
-_MOST_STEMS = 4096  # columns; the stems of fewest sentences are left out, which compare the fewest
+_MOST_STEMS = 4096  # columns; the stems in the fewest sentences are left out
 
 
 def word_vectors(sentences: Sequence[str], language: str | None = None) -> NDArray[np.float32]:
-    """Vectors of sentences, shape (len(sentences), number of stems), without function words where there are others.
+    """Vectors of sentences, shape (len(sentences), number of stems), without function words if there are others.
 
     Parameters
     ----------

@@ -36,8 +36,7 @@ STRUCTURED_PROMPT = PromptTemplate(
 class StructuredExtractor(NodeExtractor):
     """Calls the LLM once per node; the record holds the fields of the reply.
 
-    Of a node that is read in pieces, the record holds the items of all lists, and of other fields what the first piece
-    gave.
+    If a node is read in pieces, the record holds the items of all lists, and the other fields of the first piece.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ __all__ = ["LLMSummarizer", "Summarizer"]
 
 _DEFAULT_RETRY = RetryPolicy()
 _FAR_OVER = 1.5  # times the budget; longer summaries are truncated
-_CHATTER = 64  # tokens of what announces a summary
+_CHATTER = 64  # tokens of an introduction before a summary
 _MOST_CHARACTERS = 100  # per token of the budget; truncates runaway replies
 _WORDS_PER_TOKEN = 0.75  # in English; the prompt also states the budget in words, since models cannot count tokens
 
@@ -38,7 +38,7 @@ class Summarizer(PromptHolder, ABC):
     """Base of components that summarise several texts in one."""
 
     needs_llm: ClassVar[bool] = True
-    without_llm: ClassVar[str] = "summarizer=ExtractiveSummarizer()"  # what to use where there is no LLM
+    without_llm: ClassVar[str] = "summarizer=ExtractiveSummarizer()"  # what to use if there is no LLM
     prompts: Mapping[str, BasePromptTemplate] = MappingProxyType({})
 
     @property
@@ -51,7 +51,7 @@ class Summarizer(PromptHolder, ABC):
 
     @staticmethod
     def lengths(max_tokens: int) -> dict[str, Any]:
-        """The variables of a prompt that say how long a summary is to be."""
+        """The variables of a prompt for the requested length."""
         return {"max_tokens": max_tokens, "max_words": max(1, round(max_tokens * _WORDS_PER_TOKEN))}
 
     def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
@@ -101,10 +101,9 @@ class Summarizer(PromptHolder, ABC):
 class LLMSummarizer(Summarizer):
     """Summaries by a language model, of approximately the requested length.
 
-    Texts that do not fit the model's context window together are summarised in parts, and then their summaries. The
-    prompt states the budget. Only a reply of more than one
-    and a half times the budget is truncated to it, at the end of a sentence, or after 100 characters per token if
-    there is none.
+    Texts that do not fit the model's context window together are summarised in parts, and then the summaries are
+    summarised. The prompt states the budget. Only a reply of more than one and a half times the budget is truncated to
+    it, at the end of a sentence, or after 100 characters per token if there is none.
 
     Parameters
     ----------
@@ -112,11 +111,11 @@ class LLMSummarizer(Summarizer):
     prompt : replaces :data:`~llama_index.ragkit.llm.prompts.SUMMARY_PROMPT`; variables `passages` (the texts
         between tags), `max_tokens`, `max_words`
     retry : an empty reply counts as a failure
-    same_language : whether a summary that is clearly in another language than the texts is refused; switch it off where
+    same_language : whether a summary that is clearly in another language than the texts is refused; switch it off if
         the prompt asks for a translation [True]
-    min_in_text : least share of the words of a summary, but for those of the prompt, that the texts must have, in
-        [0, 1]. A summary with fewer is a failure, and sentences in which the model speaks of itself are left out. 0 for
-        no check; there is none either without `same_language` [0.2]
+    min_in_text : least share of a summary's words, not counting those of the prompt, that the texts must have, in
+        [0, 1]. A summary below it is a failure; sentences in which the model speaks of itself are left out. 0 for no
+        check; without `same_language` there is none either [0.2]
     """
 
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"summary": SUMMARY_PROMPT}
@@ -177,12 +176,12 @@ class LLMSummarizer(Summarizer):
         while True:
             room = self._room(model, max_tokens)
             summary = yield from self._of_parts(context, passages, max_tokens, room)
-            # A server that takes less than the model declares was sent less than it was to be.
+            # If the server takes less than the model declares, it did not receive the whole texts: ask again.
             if self._room(model, max_tokens) >= room:
                 return summary, context.cache_keys
 
     def _of_parts(self, context: ExtractionContext, texts: Sequence[str], max_tokens: int, room: int) -> Steps[str]:
-        """The summary of texts, or of the summaries of as few parts of them as there is room for."""
+        """The summary of texts if there is room for them, else of the summaries of as few parts as possible."""
         parts = yield from offload(within, texts, room)
         if len(parts) == 1:
             return (yield from self._summary(context, texts, max_tokens))
@@ -190,7 +189,7 @@ class LLMSummarizer(Summarizer):
         for part in parts:
             each = _part_tokens(max_tokens, room)
             summaries.append((yield from self._summary(context, [text for _, text in part], each)))
-        if len((yield from offload(within, summaries, room))) >= len(parts):  # of sentences that go on and on
+        if len((yield from offload(within, summaries, room))) >= len(parts):  # summaries that are too long to get fewer
             return (yield from self._summary(context, summaries, max_tokens))
         return (yield from self._of_parts(context, summaries, max_tokens, room))
 
@@ -228,7 +227,7 @@ def _reply_tokens(max_tokens: int) -> int:
 
 
 def _part_tokens(max_tokens: int, room: int) -> int:
-    """The length of the summary of a part, of which at least two have room in a prompt."""
+    """The length of the summary of a part; a prompt has room for at least two such summaries."""
     return max(1, min(max_tokens, room // 4))
 
 

@@ -135,7 +135,7 @@ def _colours() -> Iterator[str]:
 
 
 def _texts(node: Node) -> dict[str, Any]:
-    """What a node needs only when it is looked at; an empty label, text or table and an unknown score are left out.
+    """The properties that a node needs only when it is selected, without empty ones and an unknown score.
 
     If the text ends with the label, as a fact with its path does, the label is a number: its length in UTF-16
     units, as JavaScript counts.

@@ -198,10 +198,10 @@ class Page:
     ----------
     title, subtitle : plain text
     view : what to draw
-    panels : shown beside the drawing, in this order
+    panels : shown next to the drawing, in this order
     legend : further lines of the legend, such as the meaning of the size of a node
     highlight_label : the meaning of highlighted nodes and edges, for the legend and the button that isolates them
-    covers : the part of the index that the page, and so its search, has, if not all of it; shown below the drawing
+    covers : the part of the index that the page and its search contain, if not the whole; shown below the drawing
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`IndexTools`: what an agent can do with an index, as functions with values of JSON."""
+"""`IndexTools`: what an agent can do with an index, as functions with JSON values."""
 
 import asyncio
 import json
@@ -123,6 +123,6 @@ def _result(found: NodeWithScore) -> dict[str, Any]:
 
 
 def _json(value: Any) -> Any:
-    """The value as JSON has it; a value that JSON does not know becomes its text."""
+    """The value as a JSON value; a value that JSON does not support becomes a text."""
     readable: Callable[[Any], str] = str
     return json.loads(json.dumps(value, default=readable))

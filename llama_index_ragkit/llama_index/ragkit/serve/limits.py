@@ -25,7 +25,7 @@ MOST_FILTERS = 50  # also of the metadata of a document
 MOST_VALUE_CHARACTERS = 1_000  # of a name or a value of a filter or of metadata
 MOST_ID_CHARACTERS = 1_000
 MOST_TEXT_CHARACTERS = 1_000_000  # of a document
-_LARGEST_INTEGER = 2**63  # databases hold no larger ones
+_LARGEST_INTEGER = 2**63  # databases hold no larger integers
 
 
 def check_text(name: str, text: Any, most: int) -> str:

@@ -36,7 +36,8 @@ def load_stored(storage: Path, embed_model: BaseEmbedding | str, index_id: str |
     Raises
     ------
     ConfigurationError
-        If the folder holds no such index, several of which none is named, or one whose package is not installed.
+        If the folder has no such index, has several and `index_id` is None, or the package of the index is not
+        installed.
     StorageError
         If the contents of the folder are damaged or were changed.
     """
@@ -68,7 +69,7 @@ def _index_class(storage: Path, package: str) -> type[DerivedIndex[Any, Any]]:
     if isinstance(found, type) and issubclass(found, DerivedIndex):
         return found
     raise ConfigurationError(
-        f"{storage} holds an index of {package!r}, which is not installed here, or no index of these packages."
+        f"{storage} holds an index of {package!r}, which is not installed here or is not one of these packages."
     )
 
 

@@ -34,8 +34,8 @@ def mcp_server(
 ) -> Any:
     """The server, an `mcp.server.MCPServer`; `.run()` serves standard input and output.
 
-    Agents are told what is wrong with their arguments. Of other errors they learn only that there was one; the log has
-    them in full, without keys and passwords.
+    Agents are told what is wrong with their arguments. About other errors they learn only that there was one; the log
+    has these in full, without keys and passwords.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def mcp_server(
     write : whether to offer `insert` and `forget`; without it the server cannot change the index
     name : of the server, as clients show it
     token : requests over HTTP must send it as `Authorization: Bearer TOKEN`; at least 16 characters. None for none,
-        where the server listens on the loopback interface alone
+        if the server listens only on the loopback interface
 
     Raises
     ------

@@ -126,7 +126,7 @@ def make_engine(url: str | URL, *, pool_size: int = 10, pool_timeout: float = 60
         try:
             engine = create_engine(parsed, connect_args=_unprepared(parsed), pool_size=pool_size, **options)
         except ArgumentError as error:
-            raise ConfigurationError(f"{shown_url(parsed)} is no URL of PostgreSQL: {_reason(parsed, error)}") from None
+            raise ConfigurationError(f"{shown_url(parsed)} is not a PostgreSQL URL: {_reason(parsed, error)}") from None
         # A caller that holds a connection may briefly need another. The last one is kept for that.
         _slots[engine] = Slots(pool_size - 1, pool_timeout, partial(_all_taken, parsed))
     renew_in_children(engine, _reconnect)
@@ -143,7 +143,7 @@ def _unprepared(url: URL) -> dict[str, Any]:
 def _all_taken(url: URL) -> StorageError:
     return StorageError(
         f"All connections to the database {shown_url(url)} that this process may open are in use, and none became free "
-        "in time. Ask less at once, or give make_engine() a larger pool_size= or pool_timeout=."
+        "in time. Do less at once, or give make_engine() a larger pool_size= or pool_timeout=."
     )
 
 

@@ -176,7 +176,7 @@ class _Write:
     def _small(
         self, nodes: Ints, cut: NDArray[np.bool_], owner: Ints, records: Records, labels: Sequence[str], rows: Any
     ) -> None:
-        """Nodes whose edges are in one row: all together."""
+        """Change nodes whose edges are in one row, all together."""
         blobs = [rows[node][2] if node in rows and not rows[node][0] else b"" for node in nodes.tolist()]
         sizes = [len(blob) // RECORD.itemsize for blob in blobs]
         owners = np.concatenate([np.repeat(np.arange(len(nodes)), sizes), owner[~cut[owner]]])
@@ -202,7 +202,7 @@ class _Write:
         self._stored += [(node, segment, 0, "", part.tobytes()) for segment, part in parts.items()]
 
     def _large(self, nodes: Ints, change: EdgeChange, rows: Any) -> None:
-        """Nodes with segments: read and write only the segments that the change touches."""
+        """Change nodes with segments; reads and writes only the segments that the change touches."""
         sizes: dict[int, dict[int, int]] = {int(node): {} for node in nodes}
         if not len(nodes):
             return

@@ -136,7 +136,7 @@ def packed_terms(postings: Postings, numbers: Ints) -> list[bytes]:
 
 
 def terms_in(packed: Sequence[bytes]) -> tuple[Ints, NDArray[np.void]]:
-    """For each term the place of its text, and the terms."""
+    """The place of the text of each term, and the terms."""
     sizes = [len(each) // TERM.itemsize for each in packed]
     return np.repeat(np.arange(len(packed)), sizes), np.frombuffer(b"".join(packed), TERM)
 
@@ -180,7 +180,7 @@ def without(block: Block, texts: Ints) -> Block:
 
 
 def shared_stems(texts: Ints, words: Ints, table: StemTable) -> dict[tuple[int, int], int]:
-    """How often texts have several words with the same stem: (stem, languages) -> number of words beyond the first.
+    """How often texts have several words with the same stem: (stem, languages) -> number of words after the first.
 
     The number of texts with a stem is the sum over its words, less this number.
 

@@ -117,7 +117,7 @@ class LexicalRows:
         return f"{column} IN (SELECT id FROM {rows_as_table(self.connection, 'keys', _KEYS)})"
 
     def _for(self, keys: Iterable[int], statement: str, **values: Any) -> Iterator[Row[Any]]:
-        """The results of a statement for some keys, a few of which are sent at once."""
+        """The results of a statement for some keys, which are sent in groups."""
         for some in _parts(keys, _KEYS_AT_ONCE):
             yield from self._run(
                 statement, **parameters(self.connection, "keys", _KEYS, [(key,) for key in some]), **values
@@ -252,7 +252,7 @@ class LexicalRows:
         return _table(_rows(self._for(words, statement)))
 
     def _count(self, words: Ints, shared: Mapping[tuple[int, int], int], sign: int) -> None:
-        """Count the texts with words and with several words of a stem; remove what no text has any more."""
+        """Count the texts with words and with several words of a stem; remove words and stems that no text has."""
         keys, counts = np.unique(words, return_counts=True)
         self._store(
             "words",

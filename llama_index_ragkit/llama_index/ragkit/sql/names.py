@@ -75,7 +75,7 @@ def candidates(reader: GraphReader, asked: Lookups, restricted: bool = False) ->
 
     Parameters
     ----------
-    restricted : whether some names may not be found. A part that many names have may then be one of few that may; up to
+    restricted : whether some names may not be found. Then few of the many names with a part may be allowed; up to
         `SEGMENT` names are looked at, and beyond that the part is unspecific
     """
     forms = _Forms(reader, asked)

@@ -35,7 +35,7 @@ class MakesStores(Protocol):
     """A storage context that makes vector stores."""
 
     def space_store(self, space: str) -> BasePydanticVectorStore | None:
-        """The vector store of a space; None where it makes none."""
+        """The vector store of a space; None if it makes none."""
 
 
 class VectorStoreOnDemand(BasePydanticVectorStore):
@@ -94,7 +94,7 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
         store = self._factory(self._space, dimension)
         if not isinstance(store, BasePydanticVectorStore):
             raise ConfigurationError(
-                f"The factory of vector stores returned a {type(store).__name__} for {self._space!r}, which is no "
+                f"The factory of vector stores returned a {type(store).__name__} for {self._space!r}, which is not a "
                 "LlamaIndex vector store."
             )
         share_engine(store, self._records.engine, getattr(self._factory, "index_ids", False))

@@ -192,7 +192,7 @@ def _package(name: str) -> str:
 
 def _adapter(name: str) -> Any:
     if name == "lancedb":
-        need("pandas", "LanceDB's adapter", "pandas")  # which it does not declare
+        need("pandas", "LanceDB's adapter", "pandas")  # LanceDB's adapter does not declare it
     return need(f"llama_index.vector_stores.{name}", "vectors=", _package(name))
 
 

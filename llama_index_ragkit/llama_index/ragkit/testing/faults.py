@@ -166,7 +166,7 @@ def faulty_requests(fault: Fault) -> Iterator[None]:
 
     These are the calls of stores, models and the cache, and computations in threads. They are counted where the steps
     of an index (:mod:`llama_index.ragkit.steps`) run. A call that is ended before it begins is ended after the one that
-    precedes it. After a kill nothing is called any more.
+    precedes it. After a kill no further call is made.
     """
     run: Callable[[Any], Any] = Call.run
     arun: Callable[[Any], Any] = Call.arun

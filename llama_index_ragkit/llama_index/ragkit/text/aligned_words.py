@@ -1,4 +1,4 @@
-"""The words of texts in the order of given rows, such as those of an index's chunks."""
+"""BM25 scores of texts in the order of given rows, such as the chunks of an index."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,12 +26,12 @@ class AlignedWords:
         self._count = count
 
     def scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-        """The BM25 score of each row, shape (count,); 0 without a word of the question.
+        """The BM25 score of each row, shape (count,); 0 for a row without any word of the question.
 
         Parameters
         ----------
-        allowed : shape (count,), the rows that count; None for all. Other rows score 0, and the scores are as if there
-            were no other rows
+        allowed : shape (count,), the rows that count; None for all. Other rows score 0 and do not
+            influence the scores of these
         """
         masks = self._masks(allowed)
         found = np.zeros(self._count)

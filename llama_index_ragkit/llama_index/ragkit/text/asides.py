@@ -51,7 +51,7 @@ def is_date(phrase: str) -> bool:
 
 
 def is_aside(phrase: str) -> bool:
-    """Whether a phrase has no other words than interjections, contractions, words of code and function words.
+    """Whether a phrase consists only of interjections, contractions, words of code and function words.
 
     >>> [is_aside(phrase) for phrase in ("Oh yeah", "I'm", "sooo", "None", "Danke", "Oh Ross", "2017")]
     [True, True, True, True, True, False, False]

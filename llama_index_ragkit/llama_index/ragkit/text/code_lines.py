@@ -74,7 +74,7 @@ def code_lines(lines: Sequence[str]) -> list[bool]:
 
 
 def _is_end(marks: Sequence[bool], fences: Sequence[tuple[int, str, str]]) -> bool:
-    """Whether the first of an odd number of fences ends code rather than begins it: by which side looks like code."""
+    """Whether the first of an odd number of fences ends code rather than begins it, by which side looks like code."""
     first = fences[0][0]
     after = marks[first + 1 : fences[1][0] if len(fences) > 1 else len(marks)]
     return _share(marks[:first]) > _share(after)

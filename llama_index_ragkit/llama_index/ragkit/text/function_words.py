@@ -149,7 +149,7 @@ _BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _TEXTS
 
 _ARTICLES = "let der die das ein eine el la los las le les un une il lo"
 FUNCTION_WORDS = _BY_LANGUAGE["en"] | frozenset(_ARTICLES.split())
-"""English function words, and articles that begin names in related languages: in no text a name on their own."""
+"""English function words, and articles that begin names in related languages: never names by themselves."""
 
 _OTHER_SCRIPTS = ("ru", "uk", "el", "ar", "fa", "he", "hi")
 _BY_SCRIPT = {
@@ -162,7 +162,7 @@ _CHARACTERS_READ = 2_000  # enough to identify the language of a text
 
 
 def written_language(text: str) -> str:
-    """The language of a text, an ISO 639-1 code: among those of its script, the one with most function words in the
+    """The language of a text, an ISO 639-1 code: among those of its script, the one with the most function words in the
     text.
 
     If the script has only one language here, or the text has no function words, the language is that of

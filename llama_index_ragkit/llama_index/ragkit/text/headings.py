@@ -7,11 +7,11 @@ Dead End", then "Wrong Turn 2: Dead End is a film"). Any other first line must s
   or exclamation mark, and is not a list item, a table row, a speaker or several sentences; its last word is not a
   function word, and its brackets are balanced.
 * *What follows* begins like a sentence and is longer than the heading, or ends a sentence.
-* *The line break* between them is deliberate. A blank line always is. A single line break is if the lines of the text
-  whole paragraphs, or if the first sentence below contains the words of the heading. In a text that may be wrapped, it
-  is if the line had room for the next word and is set apart: in capitals, with brackets or a question mark at its end,
-  or with every word capitalised. There, and in a chunk, two capitalised words are not enough, since they may be a
-  broken name: the first line of a chunk may be the end of a longer one.
+* *The line break* between them is deliberate. A blank line always is. A single line break is deliberate if the lines of
+  the text are whole paragraphs, or if the first sentence below contains the words of the heading. In a text that may be
+  wrapped, it is deliberate if the line had room for the next word and is set apart: in capitals, with brackets or a
+  question mark at its end, or with every word capitalised. There, and in a chunk, two capitalised words are not enough,
+  since they may be a broken name: the first line of a chunk may be the end of a longer one.
 """
 
 import re

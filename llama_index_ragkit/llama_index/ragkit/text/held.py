@@ -51,13 +51,13 @@ def held(
     what: str,
     is_sound: Callable[[T], bool] = lambda item: True,
 ) -> Held[T]:
-    """The items of which the text holds at least a share; all of them if the share is 0.
+    """The items of which the text holds at least the share `least`; all sound ones if `least` is 0.
 
     Parameters
     ----------
-    share : of an item, in [0, 1]
-    what : what the items are, for the message
-    is_sound : whether an item can be one at all
+    share : returns the share of an item that the text holds, in [0, 1]
+    what : the items, in the plural, for messages
+    is_sound : whether an item has the form of such an item
 
     Raises
     ------
@@ -67,9 +67,9 @@ def held(
     sound = [item for item in items if is_sound(item)]
     kept = [item for item in sound if not least or share(item) >= least]
     if items and not sound:
-        raise ParseError(f"None of the {what} in the reply can be one, such as {str(items[0])[:80]!r}.")
+        raise ParseError(f"The reply has no valid {what}; the first is {str(items[0])[:80]!r}.")
     if items and not kept:
-        error = ParseError(f"None of the {what} in the reply is in the text, such as {str(items[0])[:80]!r}.")
+        error = ParseError(f"None of the {what} in the reply is in the text; the first is {str(items[0])[:80]!r}.")
         error.hint = f"None of the {what} is in the text."
         raise error
     return Held(kept, len(items) - len(kept))
@@ -97,12 +97,12 @@ class TextWords:
         self._text = normalise(text)
 
     def share(self, name: str) -> float:
-        """The share of a name's words, function words aside, that the text has, in [0, 1]; 0 without a word."""
+        """The share of a name's words, without function words, that the text has, in [0, 1]; 0 if it has no words."""
         words = _words(name)
         return sum(map(self._held, words)) / len(words) if words else 0.0
 
     def lacking(self, name: str) -> list[str]:
-        """The words of a name, function words aside, that the text lacks or has only in part.
+        """The words of a name, without function words, that the text lacks or has only in part.
 
         >>> TextWords("The lamp burned oil.").lacking("Ada lit the lamp")
         ['ada', 'lit']
@@ -148,7 +148,7 @@ class TextWords:
 
     @cached_property
     def _tails(self) -> list[str]:
-        """What each letter of a word begins."""
+        """The ends of all words, from each of their letters on, in ascending order."""
         return sorted({word[i : i + _LONGEST_TAIL] for word in self._distinct for i in range(len(word))})
 
     @cached_property

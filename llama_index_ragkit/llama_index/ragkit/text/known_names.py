@@ -123,7 +123,7 @@ class KnownNames:
         return self.find_by(text, _Finder(language, self.numbers, seen, self._table(language), unspecific))
 
     def find_by(self, text: str, finder: "_Finder") -> list[KnownName]:
-        """As :meth:`find`, by other means of looking up."""
+        """As :meth:`find`, with another way to look up phrases."""
         text = names_part(text)
         language, seen = finder.language, finder.seen
         small = function_words(language)

@@ -9,9 +9,9 @@ text with counts c(t) and length l, n texts of mean length m, of which n(t) have
 Postings are of words as written. A question is stemmed in its own language and finds all words with the same stem in
 that language, so texts of several languages can share an index.
 
-Postings lie in blocks. A write adds a block of its own texts. It copies each block that holds removed texts without
-them, so that nothing of them is left. Blocks of similar size are merged, up to a size at which two bytes hold the row
-of a posting. So each posting is copied a logarithmic number of times.
+Postings lie in blocks. A write adds a block of its own texts. If a block holds removed texts, the write copies it
+without them, so that no trace of them remains. Blocks of similar size are merged, up to a size at which two bytes hold
+the row of a posting. So each posting is copied a logarithmic number of times.
 """
 
 import math
@@ -55,7 +55,7 @@ _LOOKED_UP = 32  # texts compared with a set of ids in the time that it takes to
 
 
 class FullScore(NamedTuple):
-    """What a text of mean length has that has each word of a question once.
+    """Score and length of a text of mean length that has each word of a question once.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class _Block:
 
     @property
     def arrays(self) -> Arrays:
-        """A block all of whose texts count, as arrays by name."""
+        """The block as arrays by name; all of its texts must count."""
         found = {name: getattr(self, name) for name in _ARRAYS}
         for name, words in (("ids", PackedWords(self.ids)), ("words", self.words)):
             found[name], found[f"{name}_ends"] = words.arrays
@@ -236,7 +236,7 @@ class _Block:
 
 
 def _moved(starts: NDArray[np.integer], out: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Where runs of items begin, and the last ends, once the items at some places, ascending, are removed."""
+    """Where runs of items begin and the last one ends after the items at the places `out`, ascending, are removed."""
     return starts - np.searchsorted(out, starts)
 
 
@@ -338,7 +338,7 @@ class LexicalIndex:
 
     @property
     def arrays(self) -> Arrays:
-        """All of it as arrays by name."""
+        """The whole index as arrays by name."""
         return nested({str(number): block.arrays for number, block in enumerate(self._blocks)})
 
     def __len__(self) -> int:
@@ -366,7 +366,7 @@ class LexicalIndex:
         return LexicalIndex(blocks)
 
     def rows_of(self, ids: Collection[str]) -> list[NDArray[np.intp]]:
-        """For each block the rows of texts, shape (len(ids),); -1 for those that it does not have."""
+        """The rows of texts in each block, shape (len(ids),); -1 for texts that are not in the block."""
         return [block.rows_of(ids) for block in self._blocks]
 
     def masks_of(self, ids: Collection[str]) -> list[NDArray[np.bool_]]:
@@ -378,7 +378,7 @@ class LexicalIndex:
 
         Parameters
         ----------
-        allowed : for each block, which rows count; others score 0, and do not change the scores of these
+        allowed : for each block, which rows count; other rows score 0 and do not change the scores of these
         """
         blocks = self._counted(allowed)
         found = [np.zeros(len(block.ids)) for block in blocks]

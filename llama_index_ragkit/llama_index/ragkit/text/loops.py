@@ -6,17 +6,17 @@ from llama_index.ragkit.text.sentences import sentence_spans
 
 __all__ = ["without_loop", "without_repetitions"]
 
-_MOST = 2  # times that a passage may stand in a reply
+_MOST = 2  # times that a passage may occur in a reply
 _LOOKED_AT = 20_000  # characters at the end of a reply that are searched for the beginning of a loop
 _SHORTEST = 4  # characters of a passage that is repeated
 _BOUNDARY = re.compile(r"[.!?。！？…][\"'”’)]*(?=\s|$)|\n")
 
 
 def without_loop(text: str) -> tuple[str, int]:
-    """A text without the repetitions of the passage that it ends in, and how many there were.
+    """A text without the repetitions of a passage at its end, and how many there were.
 
-    Of a text without JSON, only whole sentences and lines are left, since its last, unfinished sentence would say
-    nothing. Of a text with JSON the passage is left twice, since it may begin in the middle of an item.
+    If the text has no JSON, only whole sentences and lines remain, since an unfinished sentence says nothing. In a text
+    with JSON the passage remains twice, since it may begin in the middle of an item.
 
     >>> without_loop('{"years": ["1911", "1955", "1955", "1955", "19')
     ('{"years": ["1911", "1955", "1955', 2)
@@ -35,9 +35,9 @@ def without_loop(text: str) -> tuple[str, int]:
 
 
 def _loop(text: str) -> tuple[int, int, int]:
-    """Where the longest end of a text begins that is one passage over and over, how long that is, and how often."""
+    """Where the longest repetition of one passage at the end of a text begins, the passage's length, and its count."""
     end = text[-_LOOKED_AT:][::-1]
-    borders = [0] * len(end)  # of each beginning, the longest that it ends in as well: periods, by Knuth, Morris, Pratt
+    borders = [0] * len(end)  # of each prefix, its longest border (Knuth, Morris, Pratt), which gives its period
     border = 0
     best = (len(text), 0, 0)
     for i in range(1, len(end)):
@@ -53,7 +53,7 @@ def _loop(text: str) -> tuple[int, int, int]:
 
 
 def without_repetitions(text: str) -> tuple[str, int]:
-    """A text with only the first of each sentence that stands in it more than twice, and how many were left out.
+    """A text with only the first occurrence of each sentence that it has more than twice, and how many were removed.
 
     >>> without_repetitions("He died. He was old. He died. It rained. He died.")
     ('He died. He was old. It rained.', 2)

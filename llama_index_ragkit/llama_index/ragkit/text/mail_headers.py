@@ -41,7 +41,7 @@ def without_mail_headers(text: str) -> str:
     i, tried, may_begin = 0, 0, True
     while i < len(lines):
         is_header = False
-        if may_begin and i >= tried:  # no part of a run that is not a header is one
+        if may_begin and i >= tried:  # if a run is not a header, no part of it is
             tried, is_header = _run_of_fields(lines, i)
         if is_header:
             subjects = [match for line in lines[i:tried] if (match := _SUBJECT.fullmatch(_plain(line)))]

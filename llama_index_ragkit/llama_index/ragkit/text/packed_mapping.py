@@ -1,4 +1,4 @@
-"""`PackedMapping`: JSON values by name as bytes, of which objects are made when somebody asks for them."""
+"""`PackedMapping`: JSON values by name, kept as bytes and made into objects on request."""
 
 import json
 from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
@@ -12,11 +12,11 @@ __all__ = ["PackedMapping"]
 
 T = TypeVar("T")
 
-_OFTEN = 4  # looking up a name takes as long as making so many values of a dictionary
+_OFTEN = 4  # looking up one name takes as long as making this many values of a dictionary
 
 
 class PackedMapping(Mapping[str, T], Generic[T]):
-    """Values by name, in the order in which they were packed; a dictionary of all once many were asked for.
+    """Values by name, in the order in which they were packed; after many look-ups all of them become a dictionary.
 
     >>> packed = PackedMapping.of_arrays(PackedMapping.to_arrays({"loom": [1, 2], "silk": "thread"}))
     >>> packed["silk"], dict(packed)
@@ -68,7 +68,7 @@ class PackedMapping(Mapping[str, T], Generic[T]):
         return len(self._values)
 
     def items(self) -> ItemsView[str, T]:
-        """All of it, in a fraction of the time of asking for each value; `dict(mapping.items())` is a copy."""
+        """All items, in a fraction of the time of looking up each value; `dict(mapping.items())` is a copy."""
         return self._whole.items()
 
     def values(self) -> ValuesView[T]:

@@ -63,7 +63,7 @@ class PackedWords(Sequence[str]):
         return (str(self._bytes[start:end], "utf-8", "surrogatepass") for start, end in pairwise(ends))
 
     def only(self, kept: NDArray[np.bool_]) -> "PackedWords":
-        """The words of a mask, shape (n,); the result holds nothing of the others.
+        """The words selected by a mask, shape (n,); the result holds no bytes of the others.
 
         >>> list(PackedWords(["loom", "silk", "shed"]).only(np.array([True, False, True])))
         ['loom', 'shed']
@@ -92,7 +92,7 @@ class PackedWords(Sequence[str]):
         return bytes(self._bytes[start:end])
 
     def erase(self, place: int) -> None:
-        """Overwrite a word with zeros; only words of arrays that may be written to."""
+        """Overwrite a word with zeros; its array must be writable."""
         start, end = self._ends[place : place + 2].tolist()
         memoryview(self._bytes)[start:end] = bytes(end - start)
 
@@ -149,7 +149,7 @@ def sorted_sums(encoded: Iterator[bytes]) -> tuple[NDArray[np.uint32], NDArray[n
 def candidates(
     sums: NDArray[np.uint32], places: NDArray[np.int32], wanted: np.uint32 | int, start: int
 ) -> Iterator[int]:
-    """The places of the names with a checksum, from the first that has it, `start`, on."""
+    """The places of the names with a checksum; `start` is the first that has it."""
     while start < len(sums) and sums[start] == wanted:
         yield int(places[start])
         start += 1

@@ -8,7 +8,7 @@ __all__ = ["batches", "pieces_of"]
 
 
 def batches(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """Positions of texts, in order, in batches that fit a budget; a text that is larger alone is a batch.
+    """Positions of texts, in order, in batches that fit a budget; a text above the budget is a batch of its own.
 
     >>> batches([5, 4, 3, 20, 1], 10)
     [[0, 1], [2], [3], [4]]
@@ -38,7 +38,7 @@ def pieces_of(text: str, most: int, size_of: Callable[[str], int]) -> list[str]:
 
 
 def _parts(sentence: str, most: int, size_of: Callable[[str], int]) -> list[str]:
-    """Parts of about equal length, each counted once more, so that the work grows with the length alone."""
+    """Parts of about equal length; each is counted once more, so the work grows linearly with the length."""
     tokens = size_of(sentence)
     if tokens <= most or len(sentence) == 1:
         return [sentence]

@@ -1,8 +1,8 @@
 """The lines that a browser prints on each page of a PDF: date, title, address, page number.
 
-The line with the address and the number identifies them ("https://example.org/lamps 3/12"). The line beside it is one
-of them if it begins with a date and a time or ends with an address. So is such a first or last line of the text. The
-same line elsewhere, as in a chat log, is text.
+The line with the address and the number identifies them ("https://example.org/lamps 3/12"). The line next to it is
+one of them if it begins with a date and a time or ends with an address. So is such a first or last line of the text.
+The same line elsewhere, as in a chat log, is text.
 """
 
 import re

@@ -14,7 +14,7 @@ __all__ = ["CorpusTerms", "group_names", "salient_terms", "telling_terms", "term
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WORD = re.compile(rf"(?:[^\W_{UNSPACED}]|[{MARKS}])+|[{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-# English words that say nothing about a group, beside function words: pronouns, adverbs, titles, numbers, common verbs.
+# English words besides function words that say nothing about a group: pronouns, adverbs, titles, numbers, common verbs.
 _EMPTY_TEXT = """
 me him us them mine ours yours theirs himself herself itself themselves mr mrs miss ms dr sir st rev
 nor neither either own same other others any another whole else such
@@ -24,7 +24,7 @@ gave given found kept held left
 three four five six seven eight nine ten dozen hundred thousand first last next second third fourth fifth every once
 """
 _EMPTY = frozenset(_EMPTY_TEXT.split())
-_LEAST = 3  # times that a document must have a term: a term that comes once or twice is chance
+_LEAST = 3  # times that a document must have a term; once or twice may be chance
 
 
 def term_counts(text: str) -> Counter[str]:
@@ -94,8 +94,8 @@ class CorpusTerms:
 def salient_terms(document: Mapping[str, int], corpus: CorpusTerms, limit: int) -> list[str]:
     """The terms that a document has more often than the rest of its corpus, by the log-likelihood ratio.
 
-    With a term's count a in the document and b in the rest, and counts A and B of what they would be if the term were
-    spread evenly, ``G2 = 2 (a log(a / A) + b log(b / B))`` (Dunning 1993, Computational Linguistics 19(1)). In a corpus
+    A term has the count a in the document and b in the rest, and would have A and B if it were
+    spread evenly: ``G2 = 2 (a log(a / A) + b log(b / B))`` (Dunning 1993, Computational Linguistics 19(1)). In a corpus
     of a single document no term is salient.
 
     Parameters

@@ -1,7 +1,7 @@
-"""Prose of a model that is to be about texts, without what the model says of itself, and held against the texts.
+"""Checks a model's prose about texts against these texts, and removes what the model says about itself.
 
-Small models refuse ("I would rather not ..."), apologise, and talk about their task. This is fluent, in the right
-language, and no summary.
+Small models refuse ("I would rather not ..."), apologise, and talk about their task. Such replies are fluent and
+in the right language, but not summaries.
 """
 
 import re
@@ -15,7 +15,7 @@ __all__ = ["LEAST_IN_TEXT", "held_prose"]
 
 LEAST_IN_TEXT = 0.2  # of the words of a summary or report; `python -m benchmarks.held_summaries` measures it
 
-# How sentences begin in which a model speaks of itself or to its user, in the languages that models chat in.
+# Beginnings of sentences in which a model speaks of itself or to its user, in the languages that models chat in.
 _SELF_TALK = re.compile(
     r"\W*(?:(?:unfortunately|however|but|sure|yes|no|oh|well|hm+)[,!.]*\s+)?(?:"
     r"as an? (?:ai|artificial intelligence|(?:large )?language model|assistant)|"
@@ -36,16 +36,16 @@ _SELF_TALK = re.compile(
 
 
 def held_prose(text: str, words: TextWords, task: TextWords, least: float) -> str:
-    """A text of a model without sentences about itself and its task, if the texts hold enough of the rest.
+    """A model's text without sentences about itself and its task, if the texts hold enough of the rest.
 
-    A sentence goes in which the model speaks of itself, unless a sentence of the texts begins so, and one with no other
-    words than those of the task or its worked example, some of which the texts lack.
+    A sentence in which the model speaks of itself is removed, unless the texts contain its beginning. So is a sentence
+    whose words are all in the task or its worked example, if the texts lack some of them.
 
     Parameters
     ----------
-    words : of the texts that it is about
-    task : the words of the prompt without the texts, which say nothing on what the reply is about
-    least : share of its words that the texts must hold, in [0, 1]; 0 for no check at all
+    words : of the texts that the reply is about
+    task : the words of the prompt without the texts; they do not show what the reply is about
+    least : least share of the reply's words that the texts must hold, in [0, 1]; 0 for no check at all
 
     Raises
     ------

@@ -27,7 +27,7 @@ _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 def is_statement(text: str) -> bool:
     """Whether a text makes sense by itself: it ends a sentence, or has four words and is neither a name nor a heading.
 
-    A sentence of interjections and function words alone, after a speaker's name or without one, says nothing.
+    A sentence of only interjections and function words, with or without a speaker's name before it, says nothing.
 
     >>> is_statement("The lamp burned oil."), is_statement("Sales of Oil and Lamps in 1912"), is_statement("Page 3")
     (True, False, False)

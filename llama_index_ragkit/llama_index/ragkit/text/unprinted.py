@@ -1,4 +1,4 @@
-"""Characters that are in a text but not on its page, and would change the words around them."""
+"""Characters that are in a text but not on its page, and that would change the words around them."""
 
 import re
 

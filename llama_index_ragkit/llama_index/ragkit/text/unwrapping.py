@@ -118,7 +118,7 @@ def _paragraphs(block: Sequence[str], small: frozenset[str], words: frozenset[st
 
 
 def _among_labels(block: Sequence[str]) -> list[bool]:
-    """Whether hardly a line around each begins like the continuation of a sentence, nor many are full sentences."""
+    """Whether most lines around each line are labels: they do not continue a sentence and do not end one."""
     starts = [line.lstrip() for line in block]
     is_label = [not start[0].islower() and (start[0].isupper() or not start[0].isalpha()) for start in starts]
     is_label = [yes and not LINE_END.search(line[-5:]) for yes, line in zip(is_label, block, strict=True)]

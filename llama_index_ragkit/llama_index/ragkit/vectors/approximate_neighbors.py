@@ -3,8 +3,8 @@
 All pairs of a million rows are too many to compare. The rows are grouped into about sqrt(n) cells by spherical k-means
 (Dhillon and Modha 2001, "Concept decompositions for large sparse text data using clustering"), and each row is compared
 with the rows of the `PROBES` cells whose centres are nearest to it, as in an inverted file (Jegou, Douze and Schmid
-2011, "Product quantization for nearest neighbor search", section IV): n * PROBES * sqrt(n) products. What lies in other
-cells is missed; the products that are compared are exact.
+2011, "Product quantization for nearest neighbor search", section IV): n * PROBES * sqrt(n) products. Rows in other
+cells are missed; the products that are compared are exact.
 """
 
 import numpy as np
@@ -19,22 +19,22 @@ Ints = NDArray[np.int64]
 
 PROBES = 24
 _ROUNDS = 8
-_ROWS_A_CELL = 64  # of the sample that the cells are found in
+_ROWS_A_CELL = 64  # of the sample from which the cells are found
 _BLOCK = 1 << 24  # products in memory at once: 64 MiB
 
 
 def approximate_neighbors(
     rows: Floats, k: int, *, cells: int | None = None, probes: int = PROBES, seed: int = 0
 ) -> tuple[Ints, Floats]:
-    """Return up to ``k`` rows with large dot products with each row, itself left out, best first.
+    """Return up to ``k`` other rows with large dot products with each row, best first.
 
     Parameters
     ----------
     rows : float32, shape (n, d), unit length
     k : 1 <= k < n
-    cells : how many; default sqrt(n)
-    probes : with the rows of how many cells each row is compared
-    seed : of the sample that the cells are found in
+    cells : number of cells; default sqrt(n)
+    probes : number of cells whose rows are compared with each row
+    seed : of the sample from which the cells are found
 
     Returns
     -------
@@ -67,13 +67,13 @@ def approximate_neighbors(
 
 
 def _improve(indices: Ints, similarities: Floats, asking: Ints, found: Ints, products: Floats) -> None:
-    """Put rows that were found in the place of others that are less near, in `indices` and `similarities`.
+    """Replace rows in `indices` and `similarities` by nearer rows that were found.
 
-    Few products are as large as the least of the k best so far, and these alone are sorted.
+    Only products that reach the least of the k best so far are sorted; they are few.
 
     Parameters
     ----------
-    asking, found : rows, of which no pair was compared before
+    asking, found : rows; no pair of them was compared before
     products : shape (len(asking), len(found))
     """
     at, column = np.nonzero(products >= similarities[asking, -1][:, None])

@@ -1,10 +1,10 @@
-"""Arrays in a file beside another, which open without being read: what is in the other one, in the form of memory.
+"""Arrays in a file next to another file: the same content in its memory layout, which opens without being read.
 
-Such a file is a copy. It counts only if it is complete and says that it was made from the other file as that is now;
-else it is as if there were none. It is written after the other one and deleted before it.
+Such a file is a copy. It is used only if it is complete and was made from the current state of the other file. It is
+written after the other file and deleted before it.
 
-The arrays lie one after the other, each at a multiple of 64 bytes. Then follow their names, types, shapes and places
-as JSON with the checksum of all before it, and last the length and the checksum of this JSON.
+The arrays lie one after the other, each at a multiple of 64 bytes. A JSON text follows with their names, types, shapes
+and places, and the checksum of everything before it; then come the length and the checksum of this JSON.
 """
 
 import json
@@ -34,12 +34,12 @@ Pieces = Iterator[bytes | memoryview]
 
 
 class ArrayFile(NamedTuple):
-    """What a file holds.
+    """The contents of a file.
 
     Attributes
     ----------
     about : JSON values
-    arrays : by name, mapped from the file: they may be written to, which does not change the file
+    arrays : by name, mapped from the file; writing to them does not change the file
     """
 
     about: dict[str, Any]
@@ -47,7 +47,7 @@ class ArrayFile(NamedTuple):
 
 
 def array_path(path: str) -> str:
-    """Where the arrays of a JSON file are."""
+    """The path of the file with the arrays of a JSON file."""
     return path.removesuffix(".json") + ARRAYS
 
 
@@ -56,7 +56,7 @@ def encode_arrays(arrays: Mapping[str, Array | Iterable[Array]], about: Mapping[
 
     Parameters
     ----------
-    arrays : by name; each whole, or its rows in blocks, at least one
+    arrays : by name; each whole, or as blocks of its rows, at least one block
     about : JSON values
     """
     size, sums, entries = 0, 0, {}
@@ -78,7 +78,7 @@ def encode_arrays(arrays: Mapping[str, Array | Iterable[Array]], about: Mapping[
 def read_arrays(path: str | Path) -> ArrayFile | None:
     """Map a file of :func:`encode_arrays`; None if there is none, or it is damaged or of another version.
 
-    All of it is read once, to compare its checksum, but not kept.
+    The whole file is read once, to compare its checksum, but not kept in memory.
     """
     if sys.byteorder != "little":
         return None

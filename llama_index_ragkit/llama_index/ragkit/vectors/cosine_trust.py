@@ -1,47 +1,48 @@
-"""How far the cosines and the words of a question can be trusted, seen from both lists of scores.
+"""How far the cosines and the words of a question can be trusted, judged from both lists of scores.
 
-What the words and the cosines of a question are worth differs from corpus to corpus and from question to question:
-words find the story and the clause, cosines the function. Both lists show it without labels, by signs of query
-performance prediction over the chunks that are among the hundred best by BM25:
+How useful the words and the cosines are differs from corpus to corpus and from question to question: words find the
+story and the clause, cosines the function. Predictors of query performance, computed over the hundred best chunks by
+BM25, show this without labels:
 
     e = 1.8 + 1.4 share + 1.4 log(cv) - 0.6 z + 0.8 log(length),  in [-3, 3]
 
-- share, of the weight of the question's words in the best chunk: its BM25 score divided by that of a chunk of mean
-  length that has each word of the question once;
-- cv, the standard deviation of their BM25 scores divided by the mean: the normalised query commitment of the lexical
-  list (NQC; Shtok et al. 2012, "Predicting Query Performance by Query-Drift Estimation", ACM TOIS 30(2)). The scores of
-  words that all chunks have alike, such as the name of a site, lie close together;
-- z, how many standard deviations the best of their cosines lies above the mean: whether one stands out in the dense
-  list (weighted information gain; Zhou and Croft 2007, "Query Performance Prediction in Web Search Environments",
-  SIGIR). Chunks without the words do not count: a model that does not know a language has some that are near to every
+- share, how much of the weight of the question's words the best chunk has: its BM25 score divided by that of a chunk of
+  mean length that has each word of the question once;
+- cv, the standard deviation of the chunks' BM25 scores divided by their mean: the normalised query commitment of the
+  lexical list (NQC; Shtok et al. 2012, "Predicting Query Performance by Query-Drift Estimation", ACM TOIS 30(2)). If
+  all chunks have the words, such as the name of a site, the scores lie close together;
+- z, how many standard deviations the best of the chunks' cosines lies above their mean: whether one stands out in the
+  dense list (weighted information gain; Zhou and Croft 2007, "Query Performance Prediction in Web Search Environments",
+  SIGIR). Chunks without the words do not count, since a model that does not know a language puts some chunks near every
   question;
 - length, the mean number of words of a chunk in hundreds, at least 1 and at most 2: one vector says less about a long
-  text, while BM25 finds its words wherever they stand.
+  text, while BM25 finds the words anywhere in it.
 
-e is added to the logarithm of the odds of the lexical weight, a convex combination (Bruch et al. 2023, "An Analysis of
-Fusion Functions for Hybrid Retrieval", ACM TOIS 42(1)) whose weight each question chooses, as an LLM does in dynamic
-alpha tuning (Hsu and Tzeng 2025, arXiv 2503.23013). It does not depend on the habits of an embedding model, since z is
-in standard deviations, nor on the size of the corpus. It is 0 where fewer than 20 chunks have a word of the question.
+e is added to the log odds of the lexical weight. The result is a convex combination (Bruch et al. 2023, "An Analysis of
+Fusion Functions for Hybrid Retrieval", ACM TOIS 42(1)) whose weight is chosen for each question, as an LLM does in
+dynamic alpha tuning (Hsu and Tzeng 2025, arXiv 2503.23013). e depends neither on the scale of an embedding model's
+cosines, since z is in standard deviations, nor on the size of the corpus. It is 0 if fewer than 20 chunks have a word
+of the question.
 
 An embedding model that does not know the language of a text gives cosines that say little, and their size does not show
-it. But chunks that have most words of the question are then no nearer to it than chunks that have one of them. So the
-three best chunks by BM25 are compared with the others of the hundred best:
+it. But then chunks with most words of the question are no nearer to it than chunks with one of them. So the three best
+chunks by BM25 are compared with the others of the hundred best:
 
     D = P(cosine of one of the three > that of one of the others) - P(it is less)
     trust = 1 - c (1 - min(1, 0.4 + max(0, D)))
 
 D is Somers' D (Somers 1962, "A New Asymmetric Measure of Association for Ordinal Variables", American Sociological
-Review 27(6)), 2 AUC - 1: 1 where all of the three are nearer than all others, 0 by chance. It depends on the order of
-cosines and scores alone, so neither on the habits of an embedding model nor on the size of the corpus. The least trust
-is not 0, since a single question may have its words in the wrong chunks; it is 1 where there are fewer than 20 others.
+Review 27(6)), 2 AUC - 1: 1 if all three are nearer than all others, 0 by chance. It depends only on the order of
+cosines and scores, and so neither on the embedding model nor on the size of the corpus. The least trust is not 0, since
+the wrong chunks may have the words of a single question; the trust is 1 if there are fewer than 20 others.
 
-The words show nothing where no chunk has much of the question, as where it asks for a theme in words of its own, or
-where many have as much of it as the best one, as where filings repeat the same headings. c, in [0, 1], is the product
-of two parts:
+The words show nothing in two cases: no chunk has much of the question, for example because it describes a theme in its
+own words; or many chunks have as much of it as the best one, for example because filings repeat the same headings.
+c, in [0, 1], is the product of two parts:
 
 - how much of the question the best chunk has, by the weight of words in BM25: its score divided by that of a chunk of
   mean length that has each word of the question once, from 0 at 0.1 to 1 at 0.3;
-- how far it stands out: one less the share of its score that the tenth best has, from 0 at 0.2 to 1 at 0.5.
+- how far it stands out: one minus the tenth best score as a share of the best, from 0 at 0.2 to 1 at 0.5.
 """
 
 import math
@@ -56,12 +57,12 @@ __all__ = ["cosine_trust", "lexical_share", "word_evidence"]
 Doubles = NDArray[np.float64]
 
 LEAST = 0.4
-_FIRST = 3  # chunks with most of the words
+_FIRST = 3  # best chunks by words, which are compared with the others
 _SEEN = 100  # best chunks by words
 _STANDS_OUT = 10  # the chunk by words that the best one is compared with
 _OF_QUESTION = (0.1, 0.3)  # of the full score: nothing, enough
 _AHEAD = (0.2, 0.5)  # of the tenth best: not at all, far enough
-_FEWEST = 20  # chunks that D and e are measured by; fewer show nothing
+_FEWEST = 20  # chunks from which D and e are measured; fewer show nothing
 _USUAL, _PER_SHARE, _PER_CV, _PER_DEVIATION = 1.8, 1.4, 1.4, 0.6  # fitted over eleven corpora, one half of each
 _LEAST_CV = 0.05
 _PER_LENGTH, _SHORT, _LONG = 0.8, 100.0, 200.0  # words of a chunk
@@ -69,14 +70,14 @@ _MOST_EVIDENCE = 3.0  # odds of 20 to 1
 
 
 def cosine_trust(cosines: Doubles, lexical: Doubles, full_score: float = 0.0) -> float:
-    """The trust in the cosines of a question, in [0.4, 1]; 1 where too few chunks have its words.
+    """The trust in the cosines of a question, in [0.4, 1]; 1 if too few chunks have its words.
 
-    Chunks that tie for the third place are among the first ones, the last of the hundred and those that tie with it are
-    left out: the order of rows has no influence.
+    All chunks that tie for the third place count as first. The last of the hundred and all that tie with it are left
+    out. So the order of rows has no influence.
 
     Parameters
     ----------
-    cosines, lexical : shape (n,), of the chunks that count: any dense scores, and BM25 scores
+    cosines, lexical : shape (n,), any dense scores and the BM25 scores of the chunks that count
     full_score : the BM25 score of a chunk of mean length that has each word of the question once; 0 if unknown
 
     >>> lexical = np.arange(50.0) ** 4
@@ -88,7 +89,7 @@ def cosine_trust(cosines: Doubles, lexical: Doubles, full_score: float = 0.0) ->
     if len(scores) < _FIRST + _FEWEST:
         return 1.0
     third = np.partition(scores, -_FIRST)[-_FIRST]
-    # The last one of a hundred is left out even if there are no more: an index that is served from stores cannot tell.
+    # The hundredth is left out even if there are no more: an index that is served from stores cannot tell.
     last = np.partition(scores, -_SEEN)[-_SEEN] if len(scores) >= _SEEN else 0.0
     others = np.sort(cosines[with_words[(scores > last) & (scores < third)]])
     if len(others) < _FEWEST:
@@ -106,13 +107,13 @@ def _part(share: float, nothing: float, enough: float) -> float:
 
 
 def word_evidence(cosines: Doubles, lexical: Doubles, full_score: FullScore) -> float:
-    """The evidence e for words over cosines, in [-3, 3]: what is added to the logarithm of the odds of their weight.
+    """The evidence e for words over cosines, in [-3, 3], which is added to the log odds of their weight.
 
     Parameters
     ----------
     cosines, lexical : see :func:`cosine_trust`
-    full_score : of a chunk of mean length that has each word of the question once, and that length; without a score
-        there is no evidence, and without a length that says nothing
+    full_score : score and length of a chunk of mean length that has each word of the question once; without a score
+        there is no evidence, and without a length the length adds nothing
 
     >>> lexical, cosines = np.arange(50.0), np.append(np.zeros(49), 1.0)
     >>> word_evidence(cosines, lexical, FullScore(49.0)) < 0 < word_evidence(lexical, lexical, FullScore(30.0))
@@ -137,12 +138,12 @@ def lexical_share(
 ) -> float:
     """The weight of BM25 for a question: w with the odds ``w / (1 - w) * exp(e) / trust``.
 
-    Evidence for cosines, e below 0, counts as far as these are trusted: fully with 1, not at all with the least trust.
+    Evidence for cosines (e below 0) counts as far as they are trusted: fully at 1, not at all at the least trust.
 
     Parameters
     ----------
     cosines, lexical, full_score : see :func:`word_evidence`
-    lexical_weight : w, in [0, 1]; 0 and 1 stay what they are
+    lexical_weight : w, in [0, 1]; 0 and 1 are returned unchanged
     """
     if not lexical_weight:
         return 0.0

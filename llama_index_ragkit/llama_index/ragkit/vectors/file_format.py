@@ -17,8 +17,8 @@ core's reader holds a file in memory three times. A piece of rows is one string,
 of columns, then the metadata of each row, then its node if the store keeps text.
 
 A file may have been tampered with, so its header is believed only as far as the strings are long: nothing is allocated
-for rows that are not there, and rows are decompressed to at most 64 times their size. The writer keeps to that by
-storing what compresses better without compression.
+for rows that are not there, and rows are decompressed to at most 64 times their size. The writer stores rows that
+compress better than that without compression.
 
 The file is written piece by piece to a second file, which then replaces the first: an interrupted write leaves the old
 file intact.
@@ -124,13 +124,14 @@ def encode(snapshot: Snapshot, stores_text: bool, tag: dict[str, Any]) -> Iterat
     yield start[:-3].encode()
     vectors = yield from _array("vectors", _vector_pieces(snapshot))
     rows = yield from _array("rows", _row_pieces(snapshot, stores_text))
-    # Checksums come last, so that the beginning and the end of a file tell it from any other: see `identity`.
+    # Checksums come last, so that the beginning and the end of a file identify it: see `identity`.
     yield f', "vectors_crc32": {vectors}, "rows_crc32": {rows}}}}}}}'.encode()
 
 
 def identity(path: str) -> list[int]:
-    """What tells a file from others without reading it: size, and checksums of its first and last bytes, which hold
-    the tag and the checksums of the rows.
+    """The size of a file and the checksums of its first and last bytes, which tell it from others without reading it.
+
+    These bytes hold the tag and the checksums of the rows.
     """
     with open(path, "rb") as file:
         head = file.read(_ENDS)
@@ -198,7 +199,7 @@ def _decompressed(packed: bytes, most: int) -> bytes:
     return found
 
 
-# What the readers of JSON, base64, zlib and arrays raise where they find something else.
+# Errors that readers of JSON, base64, zlib and arrays raise for other data.
 _DAMAGED = (
     ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError, zlib.error,
 )  # fmt: skip
@@ -280,7 +281,7 @@ def read(path: str, fs: fsspec.AbstractFileSystem | None = None) -> SimpleVector
 def write_atomically(
     pieces: Iterable[bytes | memoryview], path: str, fs: fsspec.AbstractFileSystem | None = None
 ) -> None:
-    """Write a temporary file of `fs` (default: the local disk) beside `path`, then rename it to `path`.
+    """Write a temporary file of `fs` (default: the local disk) next to `path`, then rename it to `path`.
 
     The rename is atomic on the local disk; elsewhere it is the file system's `mv`.
     """

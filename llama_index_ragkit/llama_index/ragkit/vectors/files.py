@@ -30,7 +30,7 @@ S = TypeVar("S", bound="StoredMatrix")
 
 
 class StoredMatrix:
-    """The part of the store that reads and writes files and makes copies."""
+    """The part of the store that reads and writes files, and makes copies."""
 
     stores_text: bool
     tag: dict[str, Any]
@@ -47,8 +47,8 @@ class StoredMatrix:
     ) -> None:
         """Write rows and tag; the old file remains intact until the new one replaces it.
 
-        On the local disk, the rows of a store without text are also written in the form that they have in memory, to a
-        second file beside the first, which `mapped` opens.
+        On the local disk, the rows of a store without text are also written in their memory layout, to a second file
+        next to the first; `mapped` opens it.
 
         Raises
         ------
@@ -58,7 +58,7 @@ class StoredMatrix:
         rows, path = self._snapshot, str(persist_path)
         is_local = fs is None or isinstance(fs, LocalFileSystem)
         beside = array_path(strip_protocol(path))
-        if is_local:  # a copy of what is replaced must not outlive it
+        if is_local:  # no copy may outlive the file that is replaced
             Path(beside).unlink(missing_ok=True)
         write_atomically(encode(rows, self.stores_text, self.tag), path, fs)
         if is_local and len(rows) and not self.stores_text:
@@ -90,11 +90,11 @@ class StoredMatrix:
 
     @classmethod
     def mapped(cls: type[S], persist_path: str) -> S | None:
-        """Open the copy that :meth:`persist` wrote beside a file: vectors are read when a question needs them.
+        """Open the copy that :meth:`persist` wrote next to a file; vectors are read when a question needs them.
 
         Returns
         -------
-        None where there is no copy, or it is damaged, or of another state of the file: use :meth:`from_persist_path`.
+        None if there is no copy, or if it is damaged or of another state of the file: use :meth:`from_persist_path`.
         """
         found = read_arrays(array_path(persist_path))
         if found is None or found.about["of"] != identity(persist_path):

@@ -1,4 +1,4 @@
-"""Which snapshots may read the rows of a line, and which hidden rows none of them shows any more."""
+"""Tracks which snapshots may read the rows of a line, and which hidden rows no snapshot shows any more."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ class Lease:
 
 
 class LeasedRows:
-    """The base of a read-only array over rows of a buffer: whoever keeps the array keeps the lease."""
+    """The base of a read-only array over rows of a buffer: while the array exists, so does the lease."""
 
     __slots__ = ("_lease", "_rows")
 
@@ -37,8 +37,8 @@ class Leases:
 
     A lease shows the rows below its count, without those that were hidden before it was issued. So a hidden row is
     shown by leases of an unbroken interval: from the first whose count exceeds the row to the one that was the newest
-    when the row was hidden. Each hidden row waits at the newest lease that shows it. When that one ends, the row moves
-    on to the next older one, if that shows it: a constant cost for each row and lease.
+    when the row was hidden. Each hidden row waits at the newest lease that shows it. When that lease ends, the row
+    moves on to the next older lease, if that shows it. The cost is constant for each row and lease.
     """
 
     def __init__(self) -> None:

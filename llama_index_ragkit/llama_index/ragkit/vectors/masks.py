@@ -1,4 +1,4 @@
-"""Filter masks: of derived rows, which pass if all their sources pass, and what was made of the last few masks."""
+"""Filter masks of derived rows, which pass if all their sources pass, and a cache for the last few masks."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -15,11 +15,11 @@ _MOST = 4
 
 
 def recent(made: dict[bytes, T], mask: Mask, make: Callable[[Mask], T]) -> T:
-    """What is made of a mask, kept for the last four: of a filter that was asked for lately, it costs nothing.
+    """Return `make(mask)`, cached for the last four masks, so that a recently used filter costs nothing.
 
     Parameters
     ----------
-    made : what was made so far, of the bytes of masks
+    made : the cache, by the bytes of the masks
     """
     key = mask.tobytes()
     found = made.get(key)

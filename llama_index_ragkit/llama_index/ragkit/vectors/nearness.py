@@ -12,10 +12,10 @@ from llama_index.ragkit.vectors.cosine_trust import lexical_share
 __all__ = ["LEXICAL_WEIGHT", "NEAREST", "Nearness", "hybrid_nearness", "standardised", "with_words"]
 
 LEXICAL_WEIGHT = 0.5
-"""The default weight of the lexical part, of all methods, for a usual question."""
+"""The default weight of the lexical part in all methods, for a usual question."""
 
 NEAREST = 100
-"""The best scores of each part, by whose mean and deviation it is standardised."""
+"""The number of best scores of each part whose mean and deviation standardise it."""
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,18 @@ def hybrid_nearness(
 ) -> NDArray[np.float64]:
     """``(1 - s) z(cosine) + s z(BM25)``, each standardised over its hundred best of this question.
 
-    s is `lexical_weight` for a usual question, more where its words and less where its cosines tell more
+    s is `lexical_weight` for a usual question, more if its words and less if its cosines tell more
     (:mod:`llama_index.ragkit.vectors.cosine_trust`).
-    Shifting or stretching all cosines changes no ranking, so that it does not depend on the habits of an embedding
-    model. Without a word of the question in any chunk, the cosines alone decide.
+    Shifting or stretching all cosines changes no ranking, so the scale of an embedding model's cosines has no
+    influence. If no chunk has a word of the question, only the cosines count.
 
     Parameters
     ----------
     cosines, lexical : shape (n,)
     lexical_weight : in [0, 1]; 0 and 1 are the weight of every question
     allowed : shape (n,), the chunks that count; None for all
-    full_score : the BM25 score of a chunk of mean length that has each word of the question once, by which it is seen
-        how much of the question the best chunk has; and that length
+    full_score : the BM25 score of a chunk of mean length that has each word of the question once, and that length; the
+        score shows how much of the question the best chunk has
 
     Returns
     -------
@@ -89,12 +89,12 @@ def with_words(
     lexical_weight: float,
     allowed: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
-    """``(1 - w) dense + w z(BM25)``, for dense scores that are in standard deviations already.
+    """``(1 - w) dense + w z(BM25)``, for dense scores that are already in standard deviations.
 
     Parameters
     ----------
     dense, lexical : shape (n,)
-    lexical_weight : w, in [0, 1]; without a word of the question in any chunk, `dense` alone decides
+    lexical_weight : w, in [0, 1]; if no chunk has a word of the question, only `dense` counts
     allowed : shape (n,), the chunks that count; None for all
 
     Returns

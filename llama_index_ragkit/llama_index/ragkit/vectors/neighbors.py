@@ -25,7 +25,7 @@ def nearest_neighbors(
     ----------
     queries, rows : float32, shapes (m, d) and (n, d), finite
     k : 1 <= k <= n, or n - 1 with ``skip_self``
-    skip_self : query i is row i, and is not its own neighbour
+    skip_self : whether query i is row i and not its own neighbour
 
     Returns
     -------

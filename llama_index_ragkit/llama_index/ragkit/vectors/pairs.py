@@ -2,7 +2,7 @@
 
 The error of the approximate cosine of a pair is at most e, :func:`~llama_index.ragkit.vectors.kernels.error_bound`.
 Every pair with an approximate cosine of at least the threshold - 2e is returned, so none is missed, but a few may lie
-just below the threshold. Where these matter, check the pairs within 2e of the threshold by
+just below the threshold. If these matter, check the pairs within 2e of the threshold by
 :func:`~llama_index.ragkit.vectors.kernels.pair_cosines`.
 """
 

@@ -1,4 +1,4 @@
-"""Scores of all rows for one question: their cosines, the best of them, and scores as numbers in [0, 1]."""
+"""Scores of all rows for one question: cosines, the best rows, and scores as numbers in [0, 1]."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ __all__ = ["best_rows", "question_cosines", "result_scores", "sorted_rows", "squ
 _EXACT = 50_000  # rows; their exact cosines take some 25 ms
 _LARGEST = 1e13  # scores beyond have the same squashed value
 _CUTOFF = 1 / 3  # of the way from the mean of the hundred best to the best
-_DECIMALS = 9  # rows that differ by the order of a sum only are equal
+_DECIMALS = 9  # makes scores equal that differ only by the order of a sum
 
 
 def question_cosines(rows: Snapshot, vector: NDArray[np.float32], exact: int = _EXACT) -> NDArray[np.float64]:
@@ -29,7 +29,7 @@ def question_cosines(rows: Snapshot, vector: NDArray[np.float32], exact: int = _
 
 
 def best_rows(scores: NDArray[np.float64], k: int, rows: Snapshot) -> list[int]:
-    """The k rows with the best scores, best first, of equal ones the first in canonical order; none of score -inf.
+    """The k rows with the best scores, best first, equal ones in canonical order; rows of score -inf are left out.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def best_rows(scores: NDArray[np.float64], k: int, rows: Snapshot) -> list[int]:
 
 
 def sorted_rows(scores: Mapping[int, float], rows: Snapshot) -> list[int]:
-    """Some rows by their scores, best first, of equal ones the first in canonical order.
+    """Some rows by their scores, best first, equal ones in canonical order.
 
     Parameters
     ----------
@@ -56,17 +56,18 @@ def sorted_rows(scores: Mapping[int, float], rows: Snapshot) -> list[int]:
 
 
 def result_scores(scores: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores of a question's results as numbers in [0, 1] in the same order, such that a cutoff means something.
+    """Scores of a question's results as numbers in [0, 1] in the same order, for which a cutoff is meaningful.
 
-    z is a score in standard deviations of the m best chunks, 100 or all of fewer, and z_best that of the best chunk:
+    z is a score in standard deviations of the m best chunks, m being 100 or the number of chunks if there are fewer;
+    z_best is that of the best chunk:
 
         x = z - z_best sqrt(m) / 30,  score = (1 + x / (1 + |x|)) / 2
 
-    So 0.5 is a third of the way from the mean of the hundred best to the best: where a chunk stands out, the others are
-    less likely to be relevant. A small corpus has less that is far from the question, and its mean is higher. How far
-    all scores of a question spread, which a walk over a graph changes, has no influence. The constant was chosen on one
-    half of the questions of all corpora, so that 0.5 keeps nearly all relevant results (`benchmarks.cutoffs`). All
-    scores are 0.5 where no chunk differs from another.
+    So 0.5 is a third of the way from the mean of the hundred best to the best: if a chunk stands out, the others are
+    less likely to be relevant. A small corpus has fewer chunks far from the question, so its mean is higher. The spread
+    of a question's scores, which a walk over a graph changes, has no influence. The constant was chosen on one half of
+    the questions of all corpora so that 0.5 keeps nearly all relevant results (`benchmarks.cutoffs`). If all chunks
+    have the same score, all results score 0.5.
 
     Parameters
     ----------

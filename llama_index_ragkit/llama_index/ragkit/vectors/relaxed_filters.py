@@ -6,7 +6,7 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 
 __all__ = ["is_comparable", "relaxed"]
 
-_MOST = 100  # conditions of one group; a filter is checked again by us, so the others are not needed
+_MOST = 100  # conditions of one group; the whole filter is checked again here, so the others are not needed
 _WHOLE = 10**15  # Python writes a float below this without an exponent
 _OF_DOCUMENTS = frozenset({"ref_doc_id", "doc_id", "document_id"})  # stores have names of their own for these
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # dots and brackets are paths in some stores
@@ -14,15 +14,15 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # PostgreSQL's texts hold neith
 
 
 def relaxed(filters: MetadataFilters | None, *, numbers: bool) -> MetadataFilters | None:
-    """A filter that all rows pass which pass `filters`, and perhaps others; None if there is no stricter one.
+    """A filter that passes all rows that pass `filters`, and perhaps others; None if it would pass all rows.
 
-    Its conditions are that a metadata value, as text, is one of some texts (operator IN), alone or connected by AND and
-    OR. They stand for those of `filters` that ask for equality; conditions on the document are left out.
+    Each condition is that a metadata value, as text, is one of some texts (operator IN); conditions are connected by
+    AND and OR. They stand for the conditions of `filters` that ask for equality; those on the document are left out.
 
     Parameters
     ----------
-    numbers : whether the store compares numbers by the text that JSON has for them. Otherwise conditions on numbers,
-        and under keys that are not plain names, are left out, since stores differ in what they make of them
+    numbers : whether the store compares numbers by their JSON text. Otherwise conditions on numbers and on keys that
+        are not plain names are left out, since stores differ in how they read them
     """
     if filters is None or filters.condition == FilterCondition.NOT:
         return None
@@ -35,7 +35,7 @@ def relaxed(filters: MetadataFilters | None, *, numbers: bool) -> MetadataFilter
 
 
 def is_comparable(value: object) -> bool:
-    """Whether a key or value of metadata may be what a relaxed filter asks for."""
+    """Whether a relaxed filter may ask for this key or value of metadata."""
     return isinstance(value, int) or (isinstance(value, str) and not _UNSTORABLE.search(value))
 
 
@@ -61,7 +61,7 @@ def _relaxed_part(part: MetadataFilter | MetadataFilters, numbers: bool) -> Meta
 
 
 def _texts(value: str | int) -> list[str] | None:
-    """The texts that JSON has for what equals a value in Python; None if they are too many."""
+    """The JSON texts of everything that equals a value in Python; None if there are too many."""
     if isinstance(value, str):
         return [value]
     number = int(value)

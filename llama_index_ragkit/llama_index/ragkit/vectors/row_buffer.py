@@ -26,9 +26,9 @@ _DOCUMENT_KEYS = frozenset({"ref_doc_id", "doc_id", "document_id"})
 
 
 def _values(records: Sequence[Record], key: str) -> list[Any]:
-    """The value of a metadata filter's key in each row, None where there is no such key.
+    """The value of a metadata filter's key in each row; None if the row has no such key.
 
-    As in llama-index-core, there are three names for the id of the document, which is "None" where there is none.
+    As in llama-index-core, the id of the document has three names, and is "None" if there is no document.
     """
     if key in _DOCUMENT_KEYS:
         return ["None" if record.ref_doc_id is None else record.ref_doc_id for record in records]
@@ -111,17 +111,17 @@ class Line:
         """A lease on the first `count` rows, without those hidden so far."""
         with self._alone():
             lease = Lease(self._leases.issue(count))
-        # The finalizer keeps the line as long as the lease exists, and the line does not refer to the lease: no cycle,
-        # so memory is free at once.
+        # The finalizer keeps the line alive while the lease exists, and the line does not refer to the lease. So there
+        # is no cycle, and memory is freed at once.
         weakref.finalize(lease, self._end, lease.number).atexit = False
         return lease
 
     def is_newest(self, lease: Lease, count: int) -> bool:
-        """Whether the line was neither extended, beyond this count, nor hidden from since this lease."""
+        """Whether, since this lease, the line was not extended beyond this count and no row of it was hidden."""
         return self._leases.newest == lease.number and len(self.records) == count
 
     def hide(self, lease: Lease, rows: Rows) -> None:
-        """Leases from now on do not show these rows; this one, the newest, does."""
+        """Hide these rows from later leases; this one, the newest, still shows them."""
         with self._alone():
             self._leases.hide(lease.number, rows.tolist())
 
@@ -130,9 +130,9 @@ class Line:
         self._settle()
 
     def _settle(self) -> None:
-        """Overwrite what the ended leases leave behind, unless someone has the lock, who will do it.
+        """Overwrite the rows of ended leases; if another caller has the lock, that caller will do it.
 
-        It never waits, since a lease can end at any line of code, also in a thread that has the lock.
+        It never waits, since a lease can end at any line of code, even in a thread that has the lock.
         """
         while self._ended and self._lock.acquire(blocking=False):
             try:
@@ -178,8 +178,8 @@ class Line:
                 self._outgrown.append(weakref.ref(self.vectors))
                 self.vectors, self.inverse = _grown(self.vectors, capacity), _grown(self.inverse, capacity)
             self.vectors[start:stop], self.inverse[start:stop] = vectors, inverse
-            # From here on these rows are in use: after an interruption no snapshot has as many, and a new line is
-            # started.
+            # From here on these rows are in use: after an interruption no snapshot has this many rows, and a new line
+            # is started.
             self.records.extend(records)
             for row, record in enumerate(records, start):
                 if record.id in self.newest:
@@ -187,7 +187,7 @@ class Line:
                 self.newest[record.id] = row
 
     def rows_of(self, ids: Sequence[str]) -> Rows:
-        """The newest row of each id, whether or not a snapshot shows it; -1 where there is none."""
+        """The newest row of each id, whether or not a snapshot shows it; -1 if there is none."""
         if isinstance(self.newest, NewestRows):
             return self.newest.rows_of(ids)
         return np.fromiter(map(self.newest.get, ids, repeat(-1)), np.intp, len(ids))
@@ -252,7 +252,7 @@ def as_vectors(vectors: Vectors, dim: int | None, names: Sequence[str], dtype: S
     Raises
     ------
     EmbeddingError
-        Naming those of another length, or that are not vectors.
+        If some have another length or are not vectors; it names them.
     """
     if isinstance(vectors, np.ndarray) and vectors.ndim == 2:
         lengths = [vectors.shape[1]] * len(vectors)

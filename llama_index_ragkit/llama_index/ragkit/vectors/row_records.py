@@ -1,6 +1,6 @@
-"""The data of rows beside their vectors: as objects, or as the bytes of a file, of which objects are made when asked.
+"""The data of rows besides their vectors: as objects, or as the bytes of a file, made into objects on request.
 
-Both are written to in the same way. Where rows come from a file, those added later are objects.
+Both are written to in the same way. Rows that are added to those of a file are objects.
 """
 
 import json
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Record(NamedTuple):
-    """The data of a row beside its vector.
+    """The data of a row besides its vector.
 
     `key` orders rows of equal score. `metadata` and `node` are JSON text, which takes half the memory of objects, is
     immutable, and is fast to persist and load.
@@ -34,18 +34,18 @@ class Record(NamedTuple):
     node: str | None = None
 
 
-_OFTEN = 2  # times that every row is looked up
+_OFTEN = 2  # look-ups per row after which a dictionary is worth its memory
 
 OVERWRITTEN = Record("", None, "", "{}")
 
 
 class StoredRecords:
-    """The records of a file, without nodes, and further ones.
+    """The records of a file, without nodes, and records added later.
 
     Parameters
     ----------
     names : the ids
-    rest : of each record, JSON of the other fields
+    rest : the other fields of each record, as JSON
     """
 
     def __init__(self, names: PackedNames, rest: PackedWords) -> None:
@@ -92,7 +92,7 @@ class StoredRecords:
         return self._names.names[row] if row < len(self._rest) else self._further[row - len(self._rest)].id
 
     def __setitem__(self, row: int, record: Record) -> None:
-        """Overwrite a record: one of the file only by `OVERWRITTEN`."""
+        """Overwrite a record; a record of the file can only become `OVERWRITTEN`."""
         if row >= len(self._rest):
             self._further[row - len(self._rest)] = record
         else:
@@ -105,10 +105,10 @@ class StoredRecords:
 
 
 class NewestRows:
-    """The newest row of each id: of stored ones as bytes, of others by a dictionary.
+    """The newest row of each id: stored ids are kept as bytes, others in a dictionary.
 
-    A dictionary takes ten times the memory and a fifth of the time: it gets the stored ones as well once many were
-    looked up, as in a method whose questions each look up thousands.
+    A dictionary takes ten times the memory and a fifth of the time. It gets the stored ids as well after many look-ups,
+    as in a method whose questions look up thousands each.
     """
 
     def __init__(self, stored: PackedNames) -> None:
@@ -124,11 +124,11 @@ class NewestRows:
         return default if row < 0 else row
 
     def rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        """The row of each id, -1 where there is none."""
+        """The row of each id; -1 if there is none."""
         most = _OFTEN * len(self._stored.names)
         if self._looked_up <= most < self._looked_up + len(ids):
             for row, row_id in enumerate(self._stored.names):
-                self._own.setdefault(row_id, row)  # a row that is overwritten meanwhile is not shown by any snapshot
+                self._own.setdefault(row_id, row)  # no snapshot shows a row that is overwritten meanwhile
         self._looked_up += len(ids)
         if self._looked_up > most:
             return np.fromiter(map(self._own.get, ids, repeat(-1)), np.intp, len(ids))
@@ -155,13 +155,13 @@ class NewestRows:
 
 
 class RowsView(Sequence[T], Generic[T]):
-    """One field of some rows, made when asked for.
+    """One field of some rows, made on request.
 
     Parameters
     ----------
     item : row -> its field
     rows : the rows
-    lease : kept, so that the rows are not overwritten
+    lease : kept so that the rows are not overwritten
     """
 
     def __init__(self, item: Callable[[int], T], rows: Sequence[int] | NDArray[np.intp], lease: object) -> None:

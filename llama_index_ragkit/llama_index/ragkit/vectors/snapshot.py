@@ -3,7 +3,7 @@
 Rows are only appended. The snapshots of one line share its arrays, and each sees the rows below its own count: a new
 row is written to spare capacity that no earlier snapshot reads, so an insert copies nothing and does not affect
 readers. A delete is a new mask, which also hides rows that were replaced by another with the same id. Hidden rows are
-overwritten as soon as no snapshot shows them, nor an array that one gave out. When more than a quarter of the rows is
+overwritten as soon as neither a snapshot nor an array of one shows them. When more than a quarter of the rows is
 hidden, the others are copied to a new line.
 """
 
@@ -60,7 +60,7 @@ class Hits(NamedTuple):
 class Snapshot(ShortRepr):
     """The state of a store at one moment, which later writes do not change.
 
-    `ids[i]`, `matrix[i]` and every mask or row number refer to the same live row i, in unspecified order.
+    `ids[i]`, `matrix[i]` and every mask or row number refer to the same live row i; the order is unspecified.
     """
 
     def __init__(self, line: Line, count: int, alive: Mask | None = None) -> None:
@@ -82,12 +82,12 @@ class Snapshot(ShortRepr):
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> "Snapshot":
-        """The snapshot of :meth:`to_arrays`, over the same memory: it belongs to the snapshot then."""
+        """The snapshot of :meth:`to_arrays`, over the same memory, which then belongs to the snapshot."""
         records = StoredRecords.of_arrays(arrays)
         return cls(Line(arrays["vectors"], arrays["inverse"], records), len(records))
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any] | Iterator[Floats]]:
-        """The rows as arrays by name; the vectors in blocks, without a copy of all."""
+        """The rows as arrays by name; the vectors come in blocks, so the matrix is not copied."""
         inverse = self._line.inverse[: self._count]
         return {
             "vectors": self.blocks(_BLOCK),
@@ -196,7 +196,7 @@ class Snapshot(ShortRepr):
         return rows
 
     def rows_of(self, ids: Sequence[str]) -> Rows:
-        """Row of each id, -1 where there is none."""
+        """Row of each id; -1 if there is none."""
         rows = self._physical(ids)
         return rows if self._live is None else np.where(rows < 0, -1, np.searchsorted(self._live, rows))
 
@@ -262,7 +262,7 @@ class Snapshot(ShortRepr):
         return Snapshot.of(self._line.vectors[physical], [self._line.records[row] for row in physical.tolist()])
 
     def joined(self, others: "Snapshot") -> "Snapshot":
-        """A snapshot with the rows of another, whose ids are other ones; either may be empty."""
+        """A snapshot that also has the rows of another, which must share no id with it; either may be empty."""
         if not len(self):
             return others
         return self.append(others.matrix, others.records) if len(others) else self
@@ -292,7 +292,7 @@ class Snapshot(ShortRepr):
         return self._line.is_newest(self._lease, self._count)
 
     def compacted(self) -> "Snapshot":
-        """The same rows in a line of their own, without hidden ones."""
+        """The same rows in a new line, without hidden ones."""
         vectors = self._line.vectors[: self._count]
         return Snapshot.of(vectors.copy() if self._live is None else vectors[self._live], self.records)
 

@@ -1,13 +1,13 @@
-"""What a walk over a graph says about passages, beside their nearness to a question, and how far it is to be trusted.
+"""Scores passages by a walk over a graph in addition to their nearness to a question, and how far to trust the walk.
 
-A walk starts from what the question names and from the passages nearest to it (:func:`passage_seeds`). The score of a
+A walk starts from the names in the question and from the passages nearest to it (:func:`passage_seeds`). The score of a
 passage is its nearness plus the logarithm of its share of the walk, which counts as far as the walk can be trusted
 (:func:`trust`, :func:`combine`).
 
 A walk is trusted if it reaches the passage that is nearest to the question, if it is concentrated, and if it agrees
-with nearness about the passages near to the question. Where the names of a question lead elsewhere than its other
-words, or to everything alike, as in a report in which the same names stand on every page, nearness alone knows better;
-in a chain of facts, the walk finds passages that no word of the question is in.
+with nearness about the passages near the question. If the names of a question lead elsewhere than its other words, or
+to every passage alike, as in a report with the same names on every page, nearness is the better guide. In a chain of
+facts, the walk finds passages that contain no word of the question.
 """
 
 import math
@@ -26,7 +26,7 @@ _CONCENTRATION = 6  # passages of the walk whose shares tell how concentrated it
 _DIFFUSE = 3.5
 _MANY = 0.1  # of the square root of the number of passages
 _FEW = 2.0  # passages
-_SEEN = 100  # passages nearest to the question that show whether the walk agrees with nearness
+_SEEN = 100  # passages nearest to the question, over which walk and nearness are compared
 _FEWEST = 20  # passages; fewer show nothing
 _NO_AGREEMENT, _AGREEMENT = 0.4, 0.6  # correlations
 _EQUAL = 1e-9  # nearness within the error of rounding
@@ -68,18 +68,18 @@ def passage_seeds(
 
 
 def trust(nearness: np.ndarray, walked: np.ndarray, power: float = NEAREST_POWER) -> float:
-    """How far a walk is to be trusted for a question, in [0, 1]: ``exp(-3.5 m) * s ** power * a``.
+    """How far to trust a walk for a question, in [0, 1]: ``exp(-3.5 m) * s ** power * a``.
 
-    m is the mean share of the passages that the walk ranks second to sixth: near 1, it does not tell passages apart.
-    s is the share of the passage that is nearest to the question: 0, the two have nothing to do with each other.
-    a is 0 where nearness and the logarithm of the share have a correlation of 0.4 or less over the hundred nearest
-    passages, 1 from 0.6 on, and in proportion between; 1 for fewer than 20 passages, or if one of them is constant.
+    m is the mean share of the passages that the walk ranks second to sixth. Near 1, the walk does not tell passages
+    apart. s is the share of the passage that is nearest to the question. At 0, walk and nearness are unrelated. a is 0
+    if nearness and the logarithm of the share have a correlation of at most 0.4 over the hundred nearest passages, 1
+    from 0.6 on, and linear between. It is 1 for fewer than 20 passages, or if nearness or share is constant.
 
     Parameters
     ----------
     nearness : (p,) of the question and each passage that may be shown
     walked : (p,) each passage's score in the walk as a share of the best, in [0, 1]
-    power : how much it counts that the walk hardly reaches the nearest passage, at least 0
+    power : how much s counts, at least 0
 
     >>> trust(np.array([2.0, 0.0, -1.0]), np.array([1.0, 0.0, 0.0]))
     1.0
@@ -97,7 +97,7 @@ def trust(nearness: np.ndarray, walked: np.ndarray, power: float = NEAREST_POWER
 
 
 def lead(nearness: np.ndarray) -> float:
-    """How far the nearest passage is ahead of the sixth, or of the last of fewer, in standard deviations; at least 0.
+    """How far the nearest passage is ahead of the sixth (or the last, if fewer) in standard deviations; at least 0.
 
     Parameters
     ----------
@@ -114,16 +114,15 @@ def lead(nearness: np.ndarray) -> float:
 
 
 def rarity(frequency: float, count: float) -> float:
-    """How far a name leads to passages about it, by the passages with its words: ``1 / (1 + ((f - 1) / s) ** 2)``.
+    """How specific a name is, by the number of passages with its words: ``1 / (1 + ((f - 1) / s) ** 2)``.
 
-    s is a tenth of the square root of `count`, at least 2: the more passages there are, the more of them may be about
-    one thing.
-    The words of a name that is a common word, or a first name in a chat, are in many passages.
+    s is a tenth of the square root of `count`, at least 2: in more passages, more may be about one thing. A name that
+    is a common word, or a first name in a chat, has its words in many passages.
 
     Parameters
     ----------
-    frequency : f, passages with its words; fewer than 1 count as 1
-    count : how many passages there are; 0 if that is not known, which gives 1
+    frequency : f, the number of passages with its words; less than 1 counts as 1
+    count : the number of all passages; 0 if unknown, which gives 1
 
     >>> rarity(1, 400), rarity(3, 400)
     (1.0, 0.5)
@@ -134,7 +133,7 @@ def rarity(frequency: float, count: float) -> float:
 
 
 def _agreement(nearness: np.ndarray, walked: np.ndarray) -> float:
-    """How far a walk agrees with nearness about the hundred nearest passages, and those that tie with the last one."""
+    """How far a walk agrees with nearness about the hundred nearest passages and those that tie with the last."""
     if len(nearness) < _FEWEST:
         return 1.0
     seen = min(_SEEN, len(nearness))
@@ -142,7 +141,7 @@ def _agreement(nearness: np.ndarray, walked: np.ndarray) -> float:
     near, shares = nearness[rows], _log_share(walked[rows])
     near, shares = near - near.mean(), shares - shares.mean()
     spread = math.sqrt(float(near @ near) * float(shares @ shares))
-    if spread <= _EQUAL:  # one of them is the same for all
+    if spread <= _EQUAL:  # nearness or share is the same for all
         return 1.0
     correlation = float(near @ shares) / spread
     return min(1.0, max(0.0, (correlation - _NO_AGREEMENT) / (_AGREEMENT - _NO_AGREEMENT)))
@@ -159,7 +158,7 @@ def combine(nearness: np.ndarray, walked: np.ndarray, weight: float) -> np.ndarr
 
     Returns
     -------
-    (p,) : at most the nearness, which the best passage of the walk keeps
+    (p,) : at most the nearness; equal to it for the best passage of the walk
 
     Raises
     ------
@@ -181,6 +180,6 @@ def _log_share(walked: np.ndarray) -> np.ndarray:
 
 
 def gain(walked: np.ndarray, weight: float) -> np.ndarray:
-    """What :func:`combine` adds to a score for a relative gain of the walk, to first order."""
+    """The derivative of a :func:`combine` score with respect to the logarithm of the walk's share."""
     found: np.ndarray = weight * walked / (walked + FLOOR)
     return found

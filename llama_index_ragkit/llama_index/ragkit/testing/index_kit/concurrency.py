@@ -20,7 +20,7 @@ class ConcurrencyTests(IndexHarness):
     """A reader sees the index before or after a write, never between; writers take turns."""
 
     def test_readers_see_the_index_before_or_after_a_write(self) -> None:
-        """Threads that read during writes get only answers that an index without threads gives."""
+        """Threads that read during writes get only answers that an index gives without threads."""
         index, alone = self.build(chunks("d", 6)), self.build(chunks("d", 6))
         states = [self.ask(alone)]
         for i in range(4):

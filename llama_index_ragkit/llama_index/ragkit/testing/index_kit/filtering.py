@@ -23,7 +23,7 @@ class FilterTests(IndexHarness):
     """`filters=` of a retriever restrict the results; a derived node passes only if all its sources do."""
 
     def _numbered(self, texts: list[str] = TEXTS) -> Index:
-        """Document i has the number i, the tenant "even" or "odd", and no other is of the tenant None."""
+        """An index whose document i has the number i, and the tenant "even" or "odd"."""
         hidden = ["number", "tenant"]
         documents = [
             Document(

@@ -72,7 +72,7 @@ class IndexHarness:
         return indexes
 
     def retriever(self, index: Index, **options: Any) -> BaseRetriever:
-        """A retriever whose results are, or contain, the source nodes; override it if you must ask for these."""
+        """A retriever whose results are, or contain, the source nodes; override it if this takes an option."""
         return index.as_retriever(**options)
 
     def rebuild(self, index: Index) -> None:

@@ -16,7 +16,7 @@ __all__ = ["PostprocessorTests"]
 class PostprocessorTests(IndexHarness):
     """A method's postprocessor takes the nodes of any retriever, and drops none for being unknown.
 
-    Inherit it beside `IndexConformance` where the method has a postprocessor, and override `postprocessor`.
+    Inherit it in addition to `IndexConformance` if the method has a postprocessor, and override `postprocessor`.
     """
 
     def postprocessor(self, index: Index) -> BaseNodePostprocessor:

@@ -95,7 +95,7 @@ class RetrievalTests(IndexHarness):
         assert self.ask(index) == before
 
     def test_a_text_is_found_by_itself(self) -> None:
-        """A question that is a text of its own words has that text among the best three."""
+        """A text that is asked as a question is among the best three results."""
         nodes = [*chunks("d", 6), TextNode(id_="z", text="Zanzibar exports cloves.")]
         best = self.ask(self.build(nodes), "Zanzibar exports cloves.", top_k=3)
         assert any("Zanzibar" in text for text, _ in best)

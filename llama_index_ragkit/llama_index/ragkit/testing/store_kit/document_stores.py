@@ -265,11 +265,11 @@ class DocumentStoreConformance(
     DocumentHashTests,
     DocumentAsyncTests,
 ):
-    """The part of `BaseDocumentStore` that the packages, and core's indexes beside them, rely on.
+    """The part of `BaseDocumentStore` on which the packages, and core's indexes in the same context, rely.
 
     An index writes nodes with `add_documents` and `async_add_documents`, reads them with `get_document` and
     `aget_document`, and sets the hashes of documents. It keeps its own records in the key-value store below, so the
     store must be a `KVDocumentStore` over a store that passes `KeyValueStoreConformance`. It also deletes there, since
-    core's asynchronous deletes leave stale lists (`DocumentAsyncDeleteTests`). Beside this class, inherit further
+    core's asynchronous deletes leave stale lists (`DocumentAsyncDeleteTests`). Besides this class, inherit further
     capabilities: `DocumentIsolationTests`, `DocumentPersistTests`, `DocumentAsyncDeleteTests`.
     """

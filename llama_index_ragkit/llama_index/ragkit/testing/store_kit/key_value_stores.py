@@ -96,7 +96,7 @@ class KeyValueBatchTests(StoreHarness):
     """`put_all` and `get_all` of many values."""
 
     def test_many_values_are_put_and_got_at_once(self, store: BaseKVStore) -> None:
-        """All of them, beside what was there."""
+        """All of them, in addition to what was there."""
         store.put("k", {"a": 0})
         many = {f"k{i}": {"a": i} for i in range(100)}
         store.put_all(list(many.items()))
@@ -266,9 +266,9 @@ class KeyValueStoreConformance(
     KeyValueAsyncTests,
     KeyValueThreadTests,
 ):
-    """The part of `BaseKVStore` that the packages rely on, as an extraction cache and below a document store.
+    """The part of `BaseKVStore` on which the packages rely, for an extraction cache and below a document store.
 
     They read and write with `get`, `get_all`, `put`, `put_all` (in batches of one) and `delete`, and with their
     asynchronous counterparts, in collections of their own names, from several threads. They never change values in
-    place. Beside this class, inherit further capabilities: `KeyValueIsolationTests`, `KeyValuePersistTests`.
+    place. Besides this class, inherit further capabilities: `KeyValueIsolationTests`, `KeyValuePersistTests`.
     """

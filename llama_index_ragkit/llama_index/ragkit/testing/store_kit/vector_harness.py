@@ -71,5 +71,5 @@ class VectorStoreHarness(StoreHarness):
 
     @staticmethod
     def ids_in(result: VectorStoreQueryResult) -> list[str]:
-        """The ids of a result; stores that keep text may give nodes alone."""
+        """The ids of a result; stores that keep text may give only nodes."""
         return list(result.ids) if result.ids is not None else ids_of(result.nodes or [])

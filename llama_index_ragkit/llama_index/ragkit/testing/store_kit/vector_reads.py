@@ -28,7 +28,7 @@ NUMBERS = set(range(6))
 class VectorQueryTests(VectorStoreHarness):
     """`query(VectorStoreQuery)` returns the nearest rows, nearest first.
 
-    Scores mean different things in different stores; a nearer row must only have a higher one.
+    Scores mean different things in different stores, so the only demand is that a nearer row has a higher score.
     """
 
     def test_the_nearest_rows_come_first(self, store: BasePydanticVectorStore) -> None:

@@ -8,14 +8,14 @@ __all__ = ["VectorStoreConformance"]
 
 
 class VectorStoreConformance(VectorAddTests, VectorQueryTests, VectorDeleteTests, VectorAsyncTests):
-    """The part of `BasePydanticVectorStore` that an index given `vector_store=` relies on.
+    """The part of `BasePydanticVectorStore` on which an index with `vector_store=` relies.
 
     Rows are written with `add` and `async_add`, never under an id that the store holds. They are deleted with
     `delete_nodes` if the store has it (`VectorDeleteNodesTests`), otherwise document by document with `delete`, which
     every store must have. A query gives candidates in order of nearness; their scores are not used. A plain
     `VectorStoreIndex` over the store also needs `VectorTextTests`.
 
-    Further capabilities have separate classes. Inherit those that the store has, beside this one:
+    Further capabilities have separate classes. In addition to this class, inherit those that the store has:
     `VectorTextTests`, `VectorReplaceTests`, `VectorDeleteNodesTests`, `VectorGetNodesTests`, `VectorNodeIdTests`,
     `VectorDocumentIdTests`, `VectorFilterTests` or `VectorNestedFilterTests`, `VectorEmptyTests`,
     `VectorClearTests`, `VectorThreadTests`, `VectorPersistTests`.
