@@ -39,6 +39,7 @@ class HippoRAGExplanation:
     facts : the path from there to the passage, as facts (head, relation, tail), with `NEAR` as the relation of two
         synonyms; then facts of the passage about linked phrases
     active : phrases of the passage with their probabilities after the walk, highest first
+    by : the class that read the passage without an LLM in place of the one that failed, if one did
     fallback : why nearness alone decided, without the walk; empty otherwise
     """
 
@@ -53,6 +54,7 @@ class HippoRAGExplanation:
     linked: Sequence[Link]
     facts: Sequence[Fact]
     active: Sequence[tuple[str, float]]
+    by: str = ""
     fallback: str = ""
 
 

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -201,7 +202,9 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     def _explanations(
         self, found: GraphSearchResult[Any], nodes: Sequence[NodeWithScore]
     ) -> Steps[list[HippoRAGExplanation]]:
-        return (yield from offload(_explained, (yield from self._builder.graph.drawn(found)), nodes))
+        explained = yield from offload(_explained, (yield from self._builder.graph.drawn(found)), nodes)
+        by = yield from self._read_by(each.node_id for each in explained)
+        return [replace(each, by=by.get(each.node_id, "")) for each in explained]
 
     @property
     def _builder(self) -> GraphBuilder:
