@@ -154,6 +154,18 @@ def test_a_path_is_marked_where_no_model_read_it_from_any_of_its_sources() -> No
     assert {each.by for each in explained if each.sources != ["n1"]} == {""}
 
 
+def test_facts_are_marked_where_no_model_read_them_from_any_passage() -> None:
+    read = {"named_entities": ["Ada Byron"], "triples": [["Ada Byron", "met", "Charles Babbage"]]}
+    llm = ScriptedLLM(lambda prompt: UNREADABLE if "No 1." in prompt else json.dumps(read))
+    index = hippo(llm, of_documents(3))
+    explained = {each.node_id: each for each in index.as_retriever().explain("Whom did Ada Byron meet?")}
+    assert explained["n0"].facts == [("ada byron", "met", "charles babbage")]
+    assert explained["n0"].facts_by == {}
+    by_rules = set(explained["n1"].facts) - set(explained["n0"].facts)
+    assert explained["n1"].facts_by == dict.fromkeys(by_rules, "NounPhraseExtractor")
+    assert by_rules
+
+
 @pytest.mark.parametrize("case", TWINS, ids=lambda case: case.name)
 def test_without_a_fallback_such_nodes_have_no_record(case: Case) -> None:
     llm = ScriptedLLM(lambda prompt: UNREADABLE if "No 1." in prompt else GOOD)
