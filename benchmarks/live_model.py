@@ -70,7 +70,8 @@ def main() -> None:
         with counted() as usage:
             index = build(method, nodes, llm)
         resources, total = index.resources, usage.total
-        expected = index.llm_work(nodes, resources.extractor, resources.summarizer, llm, index.config).calls
+        work = index.llm_work(nodes, resources.extractor, resources.summarizer, llm, index.config)
+        expected = f"{work.calls} to {work.calls + work.more_calls}" if work.more_calls else f"{work.calls}"
         by_rules = sum(bool(failure.by) for failure in index.failures())
         builds.append(f"| {method.name} | {total.replies} | {expected} | {total.failed} | {by_rules} |")
         print(f"{method.name}: {time.perf_counter() - begun:.0f} s", flush=True)

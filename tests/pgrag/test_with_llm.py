@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from itertools import cycle
 
 import pytest
 from llama_index.core import Document
@@ -11,7 +12,7 @@ from llama_index.core.schema import QueryBundle, TextNode
 from llama_index.llms.openai_like import OpenAILike
 from tests.llm_server import Asked, LLMServer, Reply
 
-from llama_index.pgrag import MindMapExtractor, PGRAGIndex
+from llama_index.pgrag import MindMapExtractor, PGRAGIndex, TwoStageMindMapExtractor
 from llama_index.pgrag.evaluation import aquest_eval, quest_eval
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.steps import run_steps
@@ -189,14 +190,31 @@ def test_what_was_bought_is_not_bought_again(tmp_path):
         index.delete_ref_doc("D", delete_from_docstore=True)
 
 
-def test_an_estimate_is_what_is_then_paid():
-    with LLMServer(answer) as server:
-        extractor = MindMapExtractor(llm=client(server.url), retry=QUICK, embed_model=HashEmbedding())
-        assert (
-            PGRAGIndex.estimate([Document(text=TEXT)], extractor=extractor, transformations=[SentenceSplitter()]).calls
-            == 1
-        )
+@pytest.mark.parametrize("extractor_cls", [MindMapExtractor, TwoStageMindMapExtractor])
+@pytest.mark.parametrize("passes", [True, False])
+def test_an_estimate_tells_the_calls_that_must_be_paid_and_those_that_verification_may_add(extractor_cls, passes):
+    poor = cycle([reply_of(["The lamp."]), reply_of(["The tower."]), reply_of(["Ada."])])
+    with LLMServer(lambda asked: reply_of(TEXT) if passes else next(poor)) as server:
+        extractor = extractor_cls(llm=client(server.url), retry=QUICK, min_rouge_l=0.75)
+        documents, split = [Document(text=TEXT)], [SentenceSplitter()]
+        said = PGRAGIndex.estimate(documents, extractor=extractor, transformations=split)
         assert server.asked == []
+        PGRAGIndex.from_documents(documents, extractor=extractor, transformations=split, embed_model=HashEmbedding())
+        assert len(server.asked) == (said.calls if passes else said.calls + said.more_calls)
+        assert said.more_calls == 2
+
+
+def test_an_estimate_counts_the_texts_that_verification_embeds():
+    said, embedded = [], []
+    for verify in (True, False):
+        with LLMServer(answer) as server:
+            extractor = MindMapExtractor(llm=client(server.url), retry=QUICK, verify=verify)
+            documents, model = [Document(text=TEXT, id_="D")], HashEmbedding()
+            said.append(PGRAGIndex.estimate(documents, extractor=extractor))
+            PGRAGIndex.from_documents(documents, extractor=extractor, embed_model=model)
+            embedded.append(len(model.texts))
+    assert said[0].embedded_texts - said[1].embedded_texts == embedded[0] - embedded[1] == 2
+    assert said[1].more_calls == 0
 
 
 @pytest.mark.parametrize("how", ["sync", "async"])

@@ -46,6 +46,21 @@ def test_an_echo_and_an_example_are_no_answers(prompt: Any) -> None:
     assert right in answered(prompt, f"For the example {EXAMPLE}, for the text {right}")
 
 
+@pytest.mark.parametrize(
+    ("reply", "left"),
+    [
+        ('{"names": ["Marie Curie", "Lake Tovel"]}', '{"names": ["Marie Curie", ""]}'),
+        ('{"name": "Marie Curie", "of": "She met \\"Otto Lindqvist\\"."}', '{"name": "Marie Curie", "of": ""}'),
+        ('{"Lake Tovel": "Marie Curie"}', '{"Lake Tovel": "Marie Curie"}'),
+        ("1. Who was Marie Curie?\n2. Who founded Lake Tovel?\n", "1. Who was Marie Curie?\n\n"),
+        ("Marie Curie, not Otto Lindqvist.", "Marie Curie, not Otto Lindqvist."),
+    ],
+)
+def test_a_text_that_names_what_only_the_example_names_is_emptied(reply: str, left: str) -> None:
+    assert answered(IN_TURNS, reply) == left
+    assert answered(IN_TURNS, reply, "Marie Curie met Otto Lindqvist at lake tovel.") == reply
+
+
 def test_an_example_that_the_text_holds_is_an_answer() -> None:
     assert answered(IN_TURNS, EXAMPLE, "Otto Lindqvist swam in Lake Tovel.") == EXAMPLE
 

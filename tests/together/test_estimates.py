@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from benchmarks import windows
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import Document, TextNode
@@ -57,6 +58,19 @@ def test_an_estimate_is_what_is_then_embedded(case: Case) -> None:
         assert said.embedded_texts == len(texts)
         assert said.embedded_tokens == sum(map(count_tokens, texts))
     assert said.embedding_is_exact == (not writes_summaries)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name != "toy"], ids=lambda case: case.name)
+def test_with_an_llm_an_estimate_is_what_is_then_asked_and_embedded(case: Case) -> None:
+    llm, model, texts = windows.WindowLLM(window=128_000), case.embed_model(), windows.documents(2, 40)
+    said = case.cls.estimate(texts, transformations=SPLIT, llm=llm)
+    given = {} if case.name == "mrag" else {"llm": llm}
+    case.cls.from_documents(texts, transformations=SPLIT, embed_model=model, **given)
+    assert len(llm.asked) <= said.calls + said.more_calls
+    if case.name in ("gemrag", "pgrag", "raptor"):  # what the model writes is embedded
+        assert len(model.texts) / 2 <= said.embedded_texts <= 2 * len(model.texts)
+    else:
+        assert said.embedded_texts == len(model.texts)
 
 
 @pytest.mark.parametrize(

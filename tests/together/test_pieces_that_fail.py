@@ -11,15 +11,18 @@ import pytest
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from tests.cases import CASES, Case, chunks
 from tests.llm_server import Asked, LLMServer, Reply
-from tests.together.plugins import ONCE, with_llm
+from tests.together.plugins import ONCE, chunk_retriever, with_llm
 from tests.together.server import client
 
 from llama_index.graphrag import EntityExtractor, GraphRAGIndex
 from llama_index.hipporag import HippoRAGIndex, OpenIEExtractor
+from llama_index.pgrag import MindMapExtractor, PGRAGIndex
+from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
 from llama_index.ragkit.extraction.failure_watch import FailureWatch
 from llama_index.ragkit.llm.json.shapes import ITEMS, read_reply
 from llama_index.ragkit.llm.json.shapes import Reply as ReplyModel
+from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 from llama_index.sprag import AutoContext, SpRAGIndex
@@ -92,6 +95,13 @@ TWINS = [
 ]  # test_written_by_rules.py
 
 
+def marked(index: Any) -> dict[str, str]:
+    """The chunks that explanations say were read by rules, and by which."""
+    explained = chunk_retriever(index, similarity_top_k=9).explain("Whom did Ada Byron meet?")
+    assert {"n0", "n1", "n2"} <= {each.node_id for each in explained}
+    return {each.node_id: each.by for each in explained if each.by and each.node_id.startswith("n")}
+
+
 def records(index: Any) -> dict[str, Any]:
     return {i: entry.record for i, entry in run_steps(index.storage.manifest.entries()).items()}
 
@@ -112,14 +122,48 @@ def test_nodes_at_which_the_model_fails_are_read_by_rules_until_it_reads_them(
     page = index.visualize(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Done by rules" in page
     assert twin in page
+    assert marked(index) == {"n1": twin}
     (told,) = [r.getMessage() for r in caplog.records if "stood in" in r.getMessage()]
     assert f" nodes: {twin} for " in told
     assert "failed at" not in caplog.text  # is said once
     broken[0] = False
     index.retry_failed()
     assert "n1" not in {failure.node_id for failure in index.failures()}
+    assert marked(index) == {}
     assert records(index)["n1"].keys() == records(index)["n0"].keys()
     assert records(index)["n1"] != records(rules)["n1"]
+
+
+@pytest.mark.parametrize("case", TWINS, ids=lambda case: case.name)
+def test_explanations_of_an_index_in_stores_tell_what_was_read_by_rules(case: Case, tmp_path: Path) -> None:
+    llm = ScriptedLLM(lambda prompt: UNREADABLE if "No 1." in prompt else GOOD)
+    spaces: dict[str, MatrixVectorStore] = {}
+    context = storage_context(
+        f"sqlite:///{tmp_path / 'index.db'}", vectors=lambda space, _: spaces.setdefault(space, MatrixVectorStore())
+    )
+    given: dict[str, Any] = {"llm": llm, "embed_model": case.embed_model(), **with_llm(case)}
+    index = case.cls(nodes=of_documents(3), storage_context=context, **given)
+    assert marked(index) == {"n1": case.cls.rule_extractor.__name__}
+
+
+def test_a_path_is_marked_where_no_model_read_it_from_any_of_its_sources() -> None:
+    llm = ScriptedLLM(lambda prompt: UNREADABLE if "No 1." in prompt else GOOD)
+    index = PGRAGIndex(of_documents(3), llm=llm, embed_model=HashEmbedding(), extractor=MindMapExtractor(retry=ONCE))
+    explained = index.as_retriever().explain("Whom did Ada Byron meet?")
+    assert {each.by for each in explained if each.sources == ["n1"]} == {"OutlineExtractor"}
+    assert {each.by for each in explained if each.sources != ["n1"]} == {""}
+
+
+def test_facts_are_marked_where_no_model_read_them_from_any_passage() -> None:
+    read = {"named_entities": ["Ada Byron"], "triples": [["Ada Byron", "met", "Charles Babbage"]]}
+    llm = ScriptedLLM(lambda prompt: UNREADABLE if "No 1." in prompt else json.dumps(read))
+    index = hippo(llm, of_documents(3))
+    explained = {each.node_id: each for each in index.as_retriever().explain("Whom did Ada Byron meet?")}
+    assert explained["n0"].facts == [("ada byron", "met", "charles babbage")]
+    assert explained["n0"].facts_by == {}
+    by_rules = set(explained["n1"].facts) - set(explained["n0"].facts)
+    assert explained["n1"].facts_by == dict.fromkeys(by_rules, "NounPhraseExtractor")
+    assert by_rules
 
 
 @pytest.mark.parametrize("case", TWINS, ids=lambda case: case.name)

@@ -102,6 +102,12 @@ def test_the_worked_example_of_a_prompt_for_prose_is_no_answer() -> None:
             assert run_steps(steps)[0] == kept
 
 
+def test_a_question_about_the_worked_example_is_no_question_about_the_text() -> None:
+    reply = '{"questions": ["Whom did Otto Lindqvist meet in London?", "Whom did Ada Byron meet?"]}'
+    _, records = questions(lambda prompt: reply)
+    assert records == [{"questions": ["Whom did Ada Byron meet?"]}] * 2
+
+
 TEXTS = ("Ada Byron met Charles Babbage in London.", "Ada Byron wrote letters in London.")
 
 

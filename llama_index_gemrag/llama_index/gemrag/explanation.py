@@ -7,6 +7,7 @@ from llama_index.core.schema import NodeWithScore
 
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.state import GEMRAGState
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -34,7 +35,8 @@ class GEMRAGExplanation:
     via : in a best-first search, the node whose edge led here; None if reached from the prompt
     themes : ids of the themes that contain the chunk and pass the filter
     sources : ids of the chunks that a theme was made from; a chunk is its own source
-    by : the class that wrote the theme without an LLM in place of the one that failed, if one did
+    by : the class that wrote the theme, or else read the questions of the theme or chunk, without an LLM in place of
+        the one that failed, if one did
     fallback : why the search was degraded; empty if it was not
     """
 
@@ -62,6 +64,7 @@ def explain(
     via: Mapping[str, str | None],
     nodes: Sequence[NodeWithScore],
     plain: Mapping[str, Sequence[str]],
+    by: Mapping[str, str],
     prompt: str,
     fallback: str,
 ) -> list[GEMRAGExplanation]:
@@ -71,6 +74,7 @@ def explain(
     ----------
     scores : of all nodes for the prompt
     plain : the questions of nodes, for those without an embedded one
+    by : chunk -> the class that read its questions in place of the one that failed
     allowed : shape (n chunks,), mask of the chunks that pass the filter; themes that do not pass are omitted
     via : result -> the node whose edge led to it, None if reached from the prompt
     """
@@ -100,11 +104,16 @@ def explain(
                 via=via[node_id],
                 themes=[name for name in state.themes_of.get(node_id, ()) if name not in hidden],
                 sources=sorted(state.themes[node_id].members) if is_theme else [node_id],
-                by=state.written[node_id].get("by", "") if is_theme else "",
+                by=_writer(state.written[node_id]) if is_theme else by.get(node_id, ""),
                 fallback=fallback,
             )
         )
     return explained
+
+
+def _writer(theme: Record) -> str:
+    """The class that wrote a theme, or else its questions, in place of the one that failed; "" if none did."""
+    return str(theme.get("by") or theme.get("asked_by") or "")
 
 
 def _hidden(state: GEMRAGState, allowed: Mask | None) -> Collection[str]:

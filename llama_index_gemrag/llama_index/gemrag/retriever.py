@@ -211,4 +211,5 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         contents = yield from self._memory.with_questions_of(contents, shown)
         scores = replace(found.scores, state=contents.state.counting(query.allowed))
         plain = yield from self._builder.questions(shown)
-        return (yield from offload(explain, scores, query.allowed, via, nodes, plain, query.text, found.fallback))
+        by = yield from self._read_by(shown)
+        return (yield from offload(explain, scores, query.allowed, via, nodes, plain, by, query.text, found.fallback))

@@ -37,6 +37,8 @@ class GraphRAGExplanation:
         was no room
     answers : of a search with follow-up questions
     calls, tokens : of a model for the question, and of the reports that were read
+    by : the class that read the chunk without an LLM in place of the one that failed, if one did; "extract" of a report
+        that is made of statements since a model failed to write it
     fallback : which part of the method was not used, and why; empty otherwise
     """
 
@@ -58,6 +60,7 @@ class GraphRAGExplanation:
     answers: Sequence[DriftAnswer] = ()
     calls: int = 0
     tokens: int = 0
+    by: str = ""
     fallback: str = ""
 
 

@@ -19,7 +19,7 @@ from llama_index.ragkit.storage.derived_nodes import derived_node
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
-__all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_node", "similarities"]
+__all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_id", "report_node", "similarities"]
 
 REPORT_KEY = "graphrag_report"
 FINDINGS_KEY = "graphrag_findings"
@@ -157,7 +157,12 @@ def report_node(level: int, report: Report, metadatas: Sequence[Mapping[str, Any
         "graphrag_level": level,
         FINDINGS_KEY: [[finding.text, list(finding.nodes)] for finding in report.findings],
     }
-    return derived_node(content_id("graphrag report", report.key), report.text, metadata, report.nodes)
+    return derived_node(report_id(report.key), report.text, metadata, report.nodes)
+
+
+def report_id(key: str) -> str:
+    """The id of the node of a report."""
+    return content_id("graphrag report", key)
 
 
 def _shared(metadatas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from llama_index.graphrag.community_rows import CommunitiesGoneError
 from llama_index.graphrag.config import PUBLISHED_SEARCH, GraphRAGConfig, SearchConfig, SearchMode
 from llama_index.graphrag.drift_search import drift_chunks
 from llama_index.graphrag.explanation import GraphRAGExplanation, explain
-from llama_index.graphrag.found import GraphRAGFound, similarities
+from llama_index.graphrag.found import GraphRAGFound, report_id, similarities
 from llama_index.graphrag.global_search import Ask, global_reports, relevant_chunks
 from llama_index.graphrag.keywords import GraphRAGRetrieverKeywords
 from llama_index.graphrag.local_search import linked_chunks, mixed_context
@@ -293,8 +293,15 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         if found.cut is not None:
             yield from found.view.load([*found.cut.opened, *found.cut.refused])
         found = yield from self._builder.parts.stating(found, [node.node.node_id for node in nodes])
-        return (
-            yield from offload(
-                lambda: [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
-            )
+        explained = yield from offload(
+            lambda: [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
         )
+        by = yield from self._read_by(each.node_id for each in explained)
+        if found.derived:
+            by |= dict.fromkeys((yield from self._failed_reports()), "extract")
+        return [replace(each, by=by.get(each.node_id, "")) for each in explained]
+
+    def _failed_reports(self) -> Steps[list[str]]:
+        """Ids of the reports that are made of statements since the summarizer failed, stored or not yet."""
+        failed = [key for key, (_, written) in self._to_store.items() if written.error]
+        return [report_id(key) for key in [*failed, *(yield from self._builder.communities.by_rules())]]

@@ -1,7 +1,7 @@
 """`HippoRAGExplanation`: linked phrases, connecting facts and activated phrases of a retrieved passage."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +14,7 @@ from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.search.query_seeds import Link
 from llama_index.hipporag.state import HippoRAGState
 
-__all__ = ["NEAR", "HippoRAGExplanation", "explain", "facts_between", "way_to"]
+__all__ = ["NEAR", "HippoRAGExplanation", "explain", "facts_between", "passages_stating", "way_to"]
 
 NEAR = "is near to"  # stands for the relation of two synonyms in a path
 _ACTIVATED = 500  # phrases of highest probability, among which paths are searched
@@ -39,6 +39,8 @@ class HippoRAGExplanation:
     facts : the path from there to the passage, as facts (head, relation, tail), with `NEAR` as the relation of two
         synonyms; then facts of the passage about linked phrases
     active : phrases of the passage with their probabilities after the walk, highest first
+    by : the class that read the passage without an LLM in place of the one that failed, if one did
+    facts_by : the same for facts that were read so from every passage that states them
     fallback : why nearness alone decided, without the walk; empty otherwise
     """
 
@@ -53,6 +55,8 @@ class HippoRAGExplanation:
     linked: Sequence[Link]
     facts: Sequence[Fact]
     active: Sequence[tuple[str, float]]
+    by: str = ""
+    facts_by: Mapping[Fact, str] = field(default_factory=dict)
     fallback: str = ""
 
 
@@ -80,6 +84,18 @@ def explain(found: GraphSearchResult[KnowledgeGraph], node_id: str, text: str, s
         active=[(state.phrases.at(phrase), float(active[phrase])) for phrase in top if active[phrase] > 0],
         fallback=found.fallback,
     )
+
+
+def passages_stating(found: GraphSearchResult[KnowledgeGraph], facts: Iterable[Fact]) -> dict[Fact, list[str]]:
+    """Ids of the passages that state each of some facts, among those that may be returned."""
+    state = found.state
+    columns = {fact: state.facts[fact] for fact in facts if fact in state.facts}
+    stated = found.graph.statements[:, list(columns.values())].tocsc()
+    places = pairwise(stated.indptr)
+    return {
+        fact: [state.chunks.ids[row] for row in stated.indices[start:end]]
+        for fact, (start, end) in zip(columns, places, strict=True)
+    }
 
 
 def way_to(found: GraphSearchResult[KnowledgeGraph], row: int) -> list[int]:

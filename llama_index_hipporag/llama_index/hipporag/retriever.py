@@ -2,7 +2,9 @@
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 
 from llama_index.hipporag.builder import GraphBuilder
 from llama_index.hipporag.config import PAPER_SEARCHES, GraphConfig, SearchConfig, Version
-from llama_index.hipporag.explanation import HippoRAGExplanation, explain
+from llama_index.hipporag.explanation import HippoRAGExplanation, explain, passages_stating
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph_view import AskedGraph
 from llama_index.hipporag.keywords import HippoRAGRetrieverKeywords
@@ -197,7 +199,21 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     def _explanations(
         self, found: GraphSearchResult[Any], nodes: Sequence[NodeWithScore]
     ) -> Steps[list[HippoRAGExplanation]]:
-        return (yield from offload(_explained, (yield from self._builder.graph.drawn(found)), nodes))
+        drawn = yield from self._builder.graph.drawn(found)
+        explained = yield from offload(_explained, drawn, nodes)
+        facts = dict.fromkeys(fact for each in explained for fact in each.facts)
+        stated = yield from offload(passages_stating, drawn, facts)
+        passages = [each.node_id for each in explained]
+        by = yield from self._read_by(dict.fromkeys([*passages, *chain.from_iterable(stated.values())]))
+        facts_by = {fact: by[stating[0]] for fact, stating in stated.items() if by.keys() >= set(stating)}
+        return [
+            replace(
+                each,
+                by=by.get(each.node_id, ""),
+                facts_by={fact: facts_by[fact] for fact in each.facts if fact in facts_by},
+            )
+            for each in explained
+        ]
 
     @property
     def _builder(self) -> GraphBuilder:

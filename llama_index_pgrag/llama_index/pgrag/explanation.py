@@ -52,6 +52,7 @@ class PGRAGExplanation:
     trust : how far that walk counted for this question, in [0, 1]; None where none was made
     cells : from the topic to the fact
     sources, documents : ids of the nodes that the path was read from, and of their documents
+    by : the class that read the sources without an LLM in place of the one that failed, if one read all of them
     fallback : which part of the method was not used, and why, such as a walk over names that says nothing, where nodes
         are ranked by nearness and facts alone; empty otherwise
     """
@@ -73,6 +74,7 @@ class PGRAGExplanation:
     cells: list[CellSupport] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
+    by: str = ""
     fallback: str = ""
 
 

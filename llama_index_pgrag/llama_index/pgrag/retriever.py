@@ -1,6 +1,7 @@
 """`PGRAGRetriever`: retrieves fact paths, or their source passages, by a walk over the pseudo-graph."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -179,7 +180,9 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         return ChunkScores(found.graph.chunks, found.near.scores, found.added)
 
     def _explanations(self, found: Answer, nodes: Sequence[NodeWithScore]) -> Steps[list[PGRAGExplanation]]:
-        return (yield from offload(self._explained, found, nodes))
+        explained = yield from offload(self._explained, found, nodes)
+        by = yield from self._read_by(source for each in explained for source in each.sources)
+        return [replace(each, by=by[each.sources[0]]) if by.keys() >= set(each.sources) else each for each in explained]
 
     def _explained(self, answer: Answer, nodes: Sequence[NodeWithScore]) -> list[PGRAGExplanation]:
         path_of = {} if self.options.return_source else {result.fact.id: result for result in answer.results}

@@ -203,11 +203,20 @@ class MindMapExtractor(NodeExtractor):
     def estimate_document(
         self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
     ) -> Estimate:
-        """One call for each part, with a reply of about the length of its text, without regeneration."""
+        """One call for each part, with a reply of about the length of its text, and its regenerations in `more_calls`.
+
+        The verification embeds each part and its statements, unless a scorer compares them.
+        """
         parts = parts_of(nodes, self._part_budget(llm))
         text = sum(count(part.text) for part in parts)
         prompt = count(self.prompt("mind_map").get_template())
-        return Estimate(len(parts), len(parts) * prompt + text, text)
+        asked = Estimate(len(parts), len(parts) * prompt + text, text)
+        if not self.verify:
+            return asked
+        more = Estimate(more_calls=len(parts) * self.max_regenerations)
+        if self.scorer is None:
+            more += Estimate(embedded_texts=2 * len(parts), embedded_tokens=2 * text, embedding_is_exact=False)
+        return asked + more
 
 
 @dataclass(frozen=True)

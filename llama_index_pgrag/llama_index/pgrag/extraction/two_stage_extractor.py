@@ -59,6 +59,6 @@ class TwoStageMindMapExtractor(MindMapExtractor):
     def estimate_document(
         self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
     ) -> Estimate:
-        """Two calls for each part, each with a reply of about the length of its text, without regeneration."""
+        """Two calls for each part, each with a reply of about the length of its text; the first may be regenerated."""
         one = super().estimate_document(nodes, count, llm)
-        return one + one
+        return one + Estimate(one.calls, one.prompt_tokens, one.completion_tokens)

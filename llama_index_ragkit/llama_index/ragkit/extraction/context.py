@@ -224,7 +224,9 @@ class Estimate:
 
     Attributes
     ----------
-    calls, prompt_tokens, completion_tokens : of the LLM
+    calls, prompt_tokens, completion_tokens : of the LLM: what a build asks if every reply can be used
+    more_calls : the most calls beside these that a build makes because a readable reply fails a check of its method,
+        such as the verification of PG-RAG. Retries of replies that cannot be read are not among them
     embedded_texts, embedded_tokens : of the embedding model, by LlamaIndex's tokenizer
     embedding_is_exact : whether the embedded texts were counted and not estimated
     cost : in the currency of the prices; None without prices
@@ -237,6 +239,7 @@ class Estimate:
     embedded_tokens: int = 0
     embedding_is_exact: bool = True
     cost: float | None = None
+    more_calls: int = 0
 
     def priced(self, prices: Prices | None) -> "Estimate":
         """The same estimate with its cost.
@@ -267,6 +270,7 @@ class Estimate:
             self.embedded_tokens + other.embedded_tokens,
             self.embedding_is_exact and other.embedding_is_exact,
             None if self.cost is None or other.cost is None else self.cost + other.cost,
+            self.more_calls + other.more_calls,
         )
 
     __radd__ = __add__

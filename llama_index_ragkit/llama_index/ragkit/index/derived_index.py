@@ -793,7 +793,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
         Returns
         -------
-        Calls, prompt tokens and reply tokens, without retries and with an empty cache; embedded texts and tokens.
+        Calls, prompt tokens and reply tokens, with an empty cache and without retries; the most calls that a check of
+        the method may add (`more_calls`); embedded texts and tokens.
 
         Raises
         ------

@@ -72,12 +72,14 @@ class Explanation:
     ----------
     node_id, text : the node
     score : the retriever's score
+    by : the class that read the node without an LLM in place of the one that failed, if one did
     fallback : which part of the method was not used, and why; empty otherwise
     """
 
     node_id: str
     text: str
     score: float
+    by: str = ""
     fallback: str = ""
 
 
@@ -175,11 +177,12 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """The nodes of the answer: the best chunks of the ranking."""
         return (yield from self._take_best(found.ranking))
 
-    @immediate
-    def _explanations(self, found: FoundType, nodes: Sequence[NodeWithScore]) -> list[ExplanationType]:
+    def _explanations(self, found: FoundType, nodes: Sequence[NodeWithScore]) -> Steps[list[ExplanationType]]:
         """One explanation per result, in order; :class:`Explanation` unless the method has its own."""
+        by = yield from self._read_by(n.node.node_id for n in nodes)
         explained: list[Any] = [
-            Explanation(n.node.node_id, n.node.get_content(), n.get_score(), found.fallback) for n in nodes
+            Explanation(n.node.node_id, n.node.get_content(), n.get_score(), by.get(n.node.node_id, ""), found.fallback)
+            for n in nodes
         ]
         return explained
 
@@ -242,6 +245,11 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             wanted = [node_id for node_id, _ in first if node_id not in derived]
             fetch = partial(_fetched, (yield from storage.get_nodes(wanted)), storage.get_node)
         return (yield from take_nodes(ranking, fetch_derived(derived, fetch), self.similarity_top_k, self.token_budget))
+
+    def _read_by(self, node_ids: Iterable[str]) -> Steps[dict[str, str]]:
+        """Of the chunks that were read without an LLM in place of the extractor that failed: the class that did it."""
+        entries = yield from self._index.storage.manifest.entries_of(node_ids)
+        return {node_id: entry.by for node_id, entry in entries.items() if entry.by}
 
     @property
     def selection(self) -> Selection:

@@ -21,12 +21,14 @@ __all__ = ["without_echo"]
 _VARIABLE = re.compile(r"\{[a-zA-Z_][\w.]*\}")
 _FENCE = re.compile(r"```\w*")
 _ROLE = re.compile(r"^(?:user|system|human): ", re.IGNORECASE)
+_NAME = re.compile(r"(?!The )[A-Z]\w+(?: [A-Z]\w+)+")
+_ITEM = re.compile(r'"(?:[^"\\]|\\.)*"(?P<key>\s*:)?|^\s*\d+[.)].*$', re.MULTILINE)
 _LEAST = 40  # squeezed characters of the prompt by which it is recognised
 _SHORTEST = 20  # squeezed characters of a reply that is the beginning of the prompt
 
 
 def without_echo(reply: str, prompt: BasePromptTemplate, formatted: str, about: str) -> str:
-    """The reply without the worked examples of the prompt.
+    """The reply without the worked examples of the prompt, and with texts emptied that name what only an example names.
 
     An example is an answer if all its texts stand in what the prompt is about.
 
@@ -47,18 +49,38 @@ def without_echo(reply: str, prompt: BasePromptTemplate, formatted: str, about: 
     reply = _without_prose(reply, prompt, about)
     examples = [example for template in templates for example in _examples(template)]
     if not examples:
-        return reply
+        return _without_names(reply, prompt, about)
     unwanted = [example for example in examples if not all(_squeezed(text) in about for text in texts_in(example))]
     left, dropped = drop_values(reply, unwanted) if unwanted else (reply, 0)
     if dropped and not any(character.isalnum() for character in _FENCE.sub("", left)):
         raise ParseError("The reply is the example of the prompt.")
-    return left
+    return _without_names(left, prompt, about)
+
+
+def _answers(prompt: BasePromptTemplate) -> list[str]:
+    """The answers of worked examples that are turns of their own."""
+    messages = prompt.message_templates if isinstance(prompt, ChatPromptTemplate) else ()
+    return [message.content or "" for message in messages if message.role == MessageRole.ASSISTANT]
+
+
+def _without_names(reply: str, prompt: BasePromptTemplate, about: str) -> str:
+    """The reply with the texts of JSON and of numbered lines emptied that have a name of an example."""
+    if not _answers(prompt):
+        return reply
+    names = {name for turn in _texts(prompt)[:-1] for name in _NAME.findall(turn)}
+    foreign = [name for name in names if name.casefold() not in about.casefold()]
+
+    def kept(found: re.Match[str]) -> str:
+        if found["key"] or not any(name in found[0] for name in foreign):
+            return found[0]
+        return '""' if found[0].startswith('"') else ""
+
+    return _ITEM.sub(kept, reply)
 
 
 def _without_prose(reply: str, prompt: BasePromptTemplate, about: str) -> str:
     """The reply without worked examples that are no JSON."""
-    answers = prompt.message_templates if isinstance(prompt, ChatPromptTemplate) else ()
-    for answer in (message.content or "" for message in answers if message.role == MessageRole.ASSISTANT):
+    for answer in _answers(prompt):
         if len(answer) >= _LEAST and answer in reply and not _examples(answer) and _squeezed(answer) not in about:
             reply = reply.replace(answer, "")
             if not any(map(str.isalnum, reply)):
