@@ -14,7 +14,7 @@ from benchmarks.data import Corpus, Task
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.measured import Measured
 from benchmarks.systems import Ranking
-from llama_index.ragkit import ExtractiveSummarizer, HybridRetriever, NodeExtractor
+from llama_index.ragkit import ExtractiveSummarizer, HybridRetriever, LLMSummarizer, NodeExtractor
 from llama_index.ragkit.evaluation import LabelledQuery
 from llama_index.ragkit.evaluation.reader import Style
 
@@ -66,9 +66,16 @@ class Lab:
         """What is searched."""
         return self.task.corpus
 
-    def models(self) -> dict[str, Any]:
-        """Keywords of an index with summaries: the embedding model, and the LLM or what stands in for it."""
-        written = {"summarizer": ExtractiveSummarizer()} if self.llm is None else {"llm": self.llm}
+    def models(self, published: bool = False) -> dict[str, Any]:
+        """Keywords of an index with summaries: the embedding model, and the LLM or what stands in for it.
+
+        The published summaries are not held against what they summarise.
+        """
+        written: dict[str, Any] = {"llm": self.llm}
+        if self.llm is None:
+            written = {"summarizer": ExtractiveSummarizer()}
+        elif published:
+            written["summarizer"] = LLMSummarizer(min_in_text=0)
         return {"nodes": self.corpus.fresh_nodes(), "embed_model": self.embed_model, **written}
 
     def once(self, name: str, build: Callable[[], Any]) -> Any:

@@ -21,6 +21,7 @@ from llama_index.hipporag import (
     OpenIEExtractor,
 )
 from llama_index.hipporag.config import Version
+from llama_index.hipporag.prompts import PUBLISHED_PROMPTS
 from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.evaluation import all_recall_at_k, recall_at_k, reciprocal_rank
 from llama_index.ragkit.steps import run_steps
@@ -32,23 +33,20 @@ MOST_STEPS = {"musique": 4}  # appendix H: of the chain of thought; 2 elsewhere
 STEP, READ = 10, 5  # passages of a step and of the reader, appendix H
 
 
-def _extractor(lab: Lab) -> NodeExtractor:
+def _extractor(lab: Lab, published: bool = True) -> NodeExtractor:
     if lab.llm is None or any("triples" in record for record in lab.corpus.records.values()):
         return quality_hipporag.extractor_of(lab.corpus)
-    return OpenIEExtractor()
+    return OpenIEExtractor.paper() if published else OpenIEExtractor()
 
 
-def _index(lab: Lab, name: str, **parameters: Any) -> HippoRAGIndex:
+def _index(lab: Lab, published: bool, **changed: Any) -> HippoRAGIndex:
     def build() -> HippoRAGIndex:
-        given: dict[str, Any] = {"llm": lab.llm} if lab.llm is not None else {}
-        return HippoRAGIndex(
-            nodes=lab.corpus.fresh_nodes(),
-            embed_model=lab.embed_model,
-            extractor=_extractor(lab),
-            **{**parameters, **given},
-        )
+        given: dict[str, Any] = HippoRAGIndex.paper() if published else {}
+        given |= {"extractor": _extractor(lab, published), **changed}
+        given |= {} if lab.llm is None else {"llm": lab.llm}
+        return HippoRAGIndex(nodes=lab.corpus.fresh_nodes(), embed_model=lab.embed_model, **given)
 
-    index: HippoRAGIndex = lab.once(name, build)
+    index: HippoRAGIndex = lab.once(f"published {published}, {changed}", build)
     return index
 
 
@@ -57,12 +55,13 @@ def _published(lab: Lab, version: Version = "v1", **changed: Any) -> BaseRetriev
     search = {**HippoRAGRetriever.paper(version), **changed}
     if lab.llm is None:
         search["question_entities"] = "rules"
-    parameters = {name: value for name, value in HippoRAGIndex.paper("v1").items() if name != "extractor"}
-    return _index(lab, "published", **parameters).as_retriever(**{**search, "similarity_top_k": lab.depth})
+    else:
+        search["prompts"] = {"question": PUBLISHED_PROMPTS["question"]}
+    return _index(lab, True).as_retriever(**{**search, "similarity_top_k": lab.depth})
 
 
 def _default(lab: Lab) -> BaseRetriever:
-    return _index(lab, "default").as_retriever(similarity_top_k=lab.depth)
+    return _index(lab, False).as_retriever(similarity_top_k=lab.depth)
 
 
 def _interleaved(build: Any, lab: Lab) -> BaseRetriever:
@@ -88,8 +87,8 @@ def _all_recalls(*ks: int) -> dict[str, Measure]:
     return {f"AR@{k}": lambda found, k=k: all_recall_at_k(found.ranking, found.query.gold, k) for k in ks}  # type: ignore[misc]
 
 
-def _graph(name: str, parameters: dict[str, Any], lab: Lab) -> HippoRAGIndex:
-    return _index(lab, name, **{**parameters, "phrase_vectors": True})
+def _graph(published: bool, lab: Lab) -> HippoRAGIndex:
+    return _index(lab, published, phrase_vectors=True)
 
 
 def _statistics(lab: Lab, index: HippoRAGIndex) -> dict[str, int]:
@@ -133,8 +132,9 @@ def _minutes_asked(cell: Measured) -> float:
     return cell.question_ms * len(cell.ids) / 60_000
 
 
+OURS = partial(_extractor, published=False)
 PUBLISHED = System("HippoRAG, paper()", _published, extractor=_extractor, calls=1)
-DEFAULT = System("HippoRAG, default", _default, extractor=_extractor)
+DEFAULT = System("HippoRAG, default", _default, extractor=OURS)
 ABLATIONS: dict[str, dict[str, Any]] = {
     "query nodes alone": {"version": "v1_nodes"},
     "query nodes and neighbours": {"version": "v1_neighbors"},
@@ -143,10 +143,9 @@ ABLATIONS: dict[str, dict[str, Any]] = {
 }
 SINGLE = (plain("dense"), plain("BM25"), plain("hybrid"), PUBLISHED, DEFAULT)
 ENSEMBLE = System("HippoRAG, paper(), ensemble", partial(_published, version="v1_ensemble"), _extractor, calls=1)
-PAPER_GRAPH = {name: value for name, value in HippoRAGIndex.paper("v1").items() if name != "extractor"}
 GRAPHS = (
-    System("HippoRAG, paper()", partial(_graph, "published", PAPER_GRAPH), extractor=_extractor),
-    System("HippoRAG, default", partial(_graph, "default", {}), extractor=_extractor),
+    System("HippoRAG, paper()", partial(_graph, True), extractor=_extractor),
+    System("HippoRAG, default", partial(_graph, False), extractor=OURS),
 )
 STATISTICS = ("nodes", "edges", "triples", "synonyms")
 FIRST_VERSION = "The figures as printed are those of the first version of the paper, of its table {}."
