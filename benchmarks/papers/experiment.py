@@ -66,6 +66,10 @@ class Lab:
         """What is searched."""
         return self.task.corpus
 
+    def has(self, field: str) -> bool:
+        """Whether a passage has something recorded under this name."""
+        return any(field in record for record in self.corpus.records.values())
+
     def models(self, published: bool = False) -> dict[str, Any]:
         """Keywords of an index with summaries: the embedding model, and the LLM or what stands in for it.
 
@@ -154,6 +158,7 @@ class System:
     extractor : the extractor of its index, for estimates
     calls : of the LLM for a question at most, the reader apart
     needs_llm : whether it is left out without one
+    needs_field : what a passage must have recorded; it is left out of the parts whose corpus does not
     at : the place on the horizontal axis of a figure over systems, and the name of its line
     """
 
@@ -162,6 +167,7 @@ class System:
     extractor: Callable[[Lab], NodeExtractor | None] = lambda lab: None
     calls: int = 0
     needs_llm: bool = False
+    needs_field: str = ""
     at: tuple[str, float] | None = None
 
 
