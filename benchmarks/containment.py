@@ -8,7 +8,8 @@ A system is asked once, for the longest context, which is cut to the shorter one
 depend on their budget.
 
 What was measured is kept in a file of JSON lines, so that a run that was cut off goes on. What was measured with other
-sources of ragkit or of the method is measured anew. The table is written into `docs/answers.md` between two markers.
+sources of ragkit or of the method is measured anew; until then the table has it, with its commit. The table is written
+into `docs/answers.md` between two markers.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from llama_index.retrievers.bm25 import BM25Retriever
 
 from benchmarks.data import Corpus, load
 from benchmarks.embedding import MODELS, cache_folder
-from benchmarks.sources import sources
+from benchmarks.sources import commit, sources
 from benchmarks.systems import METHODS, HybridZ, adapter
 from llama_index.ragkit import HybridRetriever
 from llama_index.ragkit.evaluation import (
@@ -112,9 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if name not in asked:
                 asked = {name: _asked(options.data / name, options.limit, MODELS[options.embedding]())}
             ids = [query.id for query in asked[name].queries]
-            if (name, system) in kept and kept[name, system]["ids"] == ids:
+            present = {"data": name, "system": system, "sources": _sources(system), "ids": ids}
+            if present.items() <= kept.get((name, system), {}).items():
                 continue
-            row = {"data": name, "system": system, "sources": _sources(system), "ids": ids}
+            row: dict[str, Any] = {**present, "commit": commit()}
             row["scores"] = _measured(system, asked[name])
             options.kept.parent.mkdir(parents=True, exist_ok=True)
             with options.kept.open("a", encoding="utf-8") as file:
@@ -182,9 +184,12 @@ def markdown(kept: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
     for name in (name for name in SETS if (name, BASELINE) in kept):
         base = _evaluation(kept[name, BASELINE])
         found = [kept[name, system] for system in (*PLAIN, *METHODS) if (name, system) in kept]
-        lines = [["system", *(f"{tokens:,} tokens" for tokens in BUDGETS)], ["---"] * (1 + len(BUDGETS))]
+        lines = [["system", *(f"{tokens:,} tokens" for tokens in BUDGETS), "commit"], ["---"] * (2 + len(BUDGETS))]
         same = [row for row in found if row["ids"] == kept[name, BASELINE]["ids"]]
-        lines += [[row["system"], *(_cell(row, str(tokens), base) for tokens in BUDGETS)] for row in same]
+        lines += [
+            [row["system"], *(_cell(row, str(tokens), base) for tokens in BUDGETS), row.get("commit", "")]
+            for row in same
+        ]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         parts.append(f"\n### {name}, {len(base.ids):,} questions\n\n{table}")
     return "\n".join(parts)
@@ -204,9 +209,8 @@ def _evaluation(row: Mapping[str, Any]) -> Evaluation:
 
 
 def _latest(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """What was measured with the present sources, by corpus and system."""
-    rows = (row for row in _kept(path) if row.get("sources") == _sources(row["system"]))
-    return {(row["data"], row["system"]): row for row in rows}
+    """What was measured last, by corpus and system."""
+    return {(row["data"], row["system"]): row for row in _kept(path)}
 
 
 def _kept(path: Path) -> Iterator[dict[str, Any]]:

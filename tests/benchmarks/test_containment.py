@@ -52,13 +52,19 @@ def test_a_run_goes_on_with_what_is_missing_and_other_questions_are_measured_ane
     assert "| dense |" not in page  # its questions are others
 
 
-def test_what_was_measured_with_other_sources_is_measured_anew(run, tmp_path: Path):
+def test_what_was_measured_with_other_sources_is_measured_anew_and_stands_with_its_commit_until_then(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     kept = tmp_path / "kept.jsonl"
     run("--systems", "hybrid-z")
     (row,) = (json.loads(line) for line in kept.read_text().splitlines())
-    kept.write_text(json.dumps({**row, "sources": "others"}) + "\n")
-    run("--systems", "hybrid-z")
-    assert len(kept.read_text().splitlines()) == 2
+    kept.write_text(json.dumps({**row, "sources": "others", "commit": "0ld"}) + "\n")
+    monkeypatch.setattr(containment, "commit", lambda: "n3w")
+    before = run("--systems", "dense")
+    assert "[1.000, 1.000] | 0ld |" in before
+    assert before.count("| n3w |") == 1
+    assert "0ld" not in run("--systems", "hybrid-z")
+    assert len(kept.read_text().splitlines()) == 3
 
 
 def test_a_system_is_asked_once_for_all_contexts(run, monkeypatch: pytest.MonkeyPatch):
