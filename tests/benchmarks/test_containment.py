@@ -80,6 +80,21 @@ def test_a_system_is_asked_once_for_all_contexts(run, monkeypatch: pytest.Monkey
     assert len(asked) == len(set(asked)) == 8
 
 
+def test_whole_documents_are_cut_as_asked_and_their_rows_kept_apart(run, tmp_path: Path):
+    page = {"id": "tale", "pages": ["The lamp burned oil. " * 200]}
+    asked = {"id": "a", "question": "What did the lamp burn?", "answer": "oil", "gold": ["tale#0"]}
+    (tmp_path / "musique" / "corpus.jsonl.gz").unlink()
+    write(tmp_path / "musique" / "documents.jsonl.gz", [page])
+    write(tmp_path / "musique" / "queries.jsonl.gz", [asked])
+    found = run("--systems", "hybrid-z", "dense")
+    assert "### musique, 1 questions, chunks of 256 tokens" in found
+    assert "| hybrid-z | 1.000" in found
+    found = run("--systems", "hybrid-z", "--chunk-tokens", "0")
+    assert "### musique, 1 questions, chunks of the stock splitter" in found
+    assert "| hybrid-z | - | 1.000" in found
+    assert "| dense |" not in found
+
+
 def test_verdicts_are_not_asked_and_a_context_without_room_is_empty(run, tmp_path: Path):
     write(tmp_path / "musique" / "corpus.jsonl.gz", [{"id": "long", "text": "The lamp burned oil. " * 200}])
     write(
