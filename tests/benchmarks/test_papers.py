@@ -70,6 +70,20 @@ def test_triples_of_rebel_have_rows_where_the_corpus_has_them(run, tmp_path: Pat
     assert rows(run(*given[:2], "2wiki", "--table", "8"), "paper(), REBEL") == []
 
 
+def test_rows_can_be_chosen_and_those_that_are_not_there_are_named(run, tmp_path: Path, capsys):
+    two_hops(tmp_path / "data" / "musique")
+    given = ("hipporag", "--table", "2", "--sets", "musique", "--systems", "hybrid")
+    text = run(*given, "HippoRAG, paper()")
+    assert [bool(rows(text, name)) for name in ("hybrid", "HippoRAG, paper()", "HippoRAG, default")] == [
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(SystemExit):
+        run(*given, "GTR")
+    assert "has no row GTR, but dense, BM25, hybrid, HippoRAG, paper()" in capsys.readouterr().err
+
+
 def test_a_run_goes_on_where_it_ended(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     two_hops(tmp_path / "data" / "musique")
     run("hipporag", "--table", "2", "--sets", "musique")
