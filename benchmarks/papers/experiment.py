@@ -125,7 +125,7 @@ Measure = Callable[[Found], float]
 Grader = Callable[[Answered], Sequence[float]]
 Number = Callable[[Lab, Any], float]
 Points = Callable[[Lab, Any], Sequence[Sequence[float]]]
-Axis = Literal["", "columns", "parts", "systems", "scores", "points"]
+Axis = Literal["", "columns", "parts", "systems", "scores", "points", "shades"]
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,8 @@ class Experiment:
     baseline : the system that the differences are to
     relative_to : the system that improvements in percent are relative to, as figures have it
     axis : what a figure has on its horizontal axis: the numbers in the heads of the columns ("success@10") or of the
-        parts ("n = 5"), what systems are `at`, the scores of single questions, or a plane; "" for no figure
+        parts ("n = 5"), what systems are `at`, the scores of single questions, a plane, or the columns with means as
+        shades; "" for no figure
     points : the places in the plane
     boxes : whether a figure has a box plot over the questions at each place, rather than means with intervals
     histograms : columns whose distribution stands beside the figure

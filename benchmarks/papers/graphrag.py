@@ -95,6 +95,7 @@ EXPERIMENTS = {
         printed={"C0 to C3 and TS": ("72-83", "75-82", None, None, "72-80", "62-71", None, None)},
         depth=NEAREST,
         baseline="SS, dense",
+        axis="shades",
         note="50 is as good as plain RAG. The paper asks each pair five times and gives means; here each pair is asked "
         "in both orders. As printed are the ranges of section 5.1, for all its global conditions together.",
     ),
