@@ -8,7 +8,8 @@ A system is asked once, for the longest context, which is cut to the shorter one
 depend on their budget.
 
 What was measured is kept in a file of JSON lines, so that a run that was cut off goes on. What was measured with other
-sources of ragkit or of the method is measured anew. The table is written into `docs/answers.md` between two markers.
+sources of ragkit or of the method is measured anew; until then the table has it, with its commit. The table is written
+into `docs/answers.md` between two markers.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from llama_index.retrievers.bm25 import BM25Retriever
 
 from benchmarks.data import Corpus, load
 from benchmarks.embedding import MODELS, cache_folder
-from benchmarks.sources import sources
+from benchmarks.sources import commit, sources
 from benchmarks.systems import METHODS, HybridZ, adapter
 from llama_index.ragkit import HybridRetriever
 from llama_index.ragkit.evaluation import (
@@ -44,7 +45,7 @@ BUDGETS = (500, 1000, 2000, 4000)
 BASELINE = "hybrid-z"
 PLAIN = ("dense", "BM25", BASELINE)
 SHORT = 10  # tokens of a short passage, so that enough are asked for
-CHUNK = 256  # tokens, of whole documents: the shortest context has to hold one
+CHUNK = 256  # tokens, of whole documents: the shortest context should hold one
 BY_BUDGET = ("sprag",)
 KEPT_METRICS = ("contained", "answer recall", "tokens")
 
@@ -101,6 +102,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     parser.add_argument("--systems", nargs="+", choices=(*PLAIN, *METHODS), default=[*PLAIN, *METHODS])
     parser.add_argument("--limit", type=int, default=0, help="at most so many questions a corpus, evenly spaced")
+    parser.add_argument(
+        "--chunk-tokens",
+        type=int,
+        default=CHUNK,
+        help="of chunks of whole documents; 0 for those of the stock splitter",
+    )
     parser.add_argument("--embedding", choices=sorted(MODELS), default="minilm", help="the embedding model")
     parser.add_argument("--kept", type=Path, default=cache_folder() / "containment.jsonl", help="what was measured")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page with the markers")
@@ -110,11 +117,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for system in options.systems:
             kept = _latest(options.kept)
             if name not in asked:
-                asked = {name: _asked(options.data / name, options.limit, MODELS[options.embedding]())}
+                folder, model = options.data / name, MODELS[options.embedding]()
+                asked = {name: _asked(folder, options.limit, options.chunk_tokens, model)}
             ids = [query.id for query in asked[name].queries]
-            if (name, system) in kept and kept[name, system]["ids"] == ids:
+            present = {"data": name, "system": system, "sources": _sources(system), "ids": ids}
+            present |= {"chunk": options.chunk_tokens} if asked[name].corpus.pages_of else {}
+            if present.items() <= kept.get((name, system), {}).items():
                 continue
-            row = {"data": name, "system": system, "sources": _sources(system), "ids": ids}
+            row: dict[str, Any] = {**present, "commit": commit()}
             row["scores"] = _measured(system, asked[name])
             options.kept.parent.mkdir(parents=True, exist_ok=True)
             with options.kept.open("a", encoding="utf-8") as file:
@@ -126,8 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
-def _asked(folder: Path, limit: int, embed_model: BaseEmbedding) -> Asked:
-    (task,) = load(folder, chunk_tokens=CHUNK)
+def _asked(folder: Path, limit: int, chunk_tokens: int, embed_model: BaseEmbedding) -> Asked:
+    (task,) = load(folder, chunk_tokens=chunk_tokens or None)
     queries = tuple(query for query in task.queries if can_be_contained(query.answers))
     step = -(-len(queries) // limit) if limit else 1
     return Asked(task.corpus, queries[::step], embed_model)
@@ -180,14 +190,23 @@ def markdown(kept: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
     """
     parts = []
     for name in (name for name in SETS if (name, BASELINE) in kept):
-        base = _evaluation(kept[name, BASELINE])
+        first = kept[name, BASELINE]
+        base = _evaluation(first)
         found = [kept[name, system] for system in (*PLAIN, *METHODS) if (name, system) in kept]
-        lines = [["system", *(f"{tokens:,} tokens" for tokens in BUDGETS)], ["---"] * (1 + len(BUDGETS))]
-        same = [row for row in found if row["ids"] == kept[name, BASELINE]["ids"]]
-        lines += [[row["system"], *(_cell(row, str(tokens), base) for tokens in BUDGETS)] for row in same]
+        lines = [["system", *(f"{tokens:,} tokens" for tokens in BUDGETS), "commit"], ["---"] * (2 + len(BUDGETS))]
+        same = [row for row in found if all(row.get(key) == first.get(key) for key in ("ids", "chunk"))]
+        lines += [
+            [row["system"], *(_cell(row, str(tokens), base) for tokens in BUDGETS), row.get("commit", "")]
+            for row in same
+        ]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        parts.append(f"\n### {name}, {len(base.ids):,} questions\n\n{table}")
+        chunks = f", {_chunks(first['chunk'])}" if "chunk" in first else ""
+        parts.append(f"\n### {name}, {len(base.ids):,} questions{chunks}\n\n{table}")
     return "\n".join(parts)
+
+
+def _chunks(tokens: int) -> str:
+    return f"chunks of {tokens} tokens" if tokens else "chunks of the stock splitter"
 
 
 def _cell(row: Mapping[str, Any], tokens: str, base: Evaluation) -> str:
@@ -204,9 +223,8 @@ def _evaluation(row: Mapping[str, Any]) -> Evaluation:
 
 
 def _latest(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """What was measured with the present sources, by corpus and system."""
-    rows = (row for row in _kept(path) if row.get("sources") == _sources(row["system"]))
-    return {(row["data"], row["system"]): row for row in rows}
+    """What was measured last, by corpus and system."""
+    return {(row["data"], row["system"]): row for row in _kept(path)}
 
 
 def _kept(path: Path) -> Iterator[dict[str, Any]]:

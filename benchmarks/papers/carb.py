@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Agreement", "agreement"]
+__all__ = ["Agreement", "Triple", "agreement"]
 
 Triple = Sequence[str]  # subject, relation, object
 _BE = {"am", "are", "be", "been", "being", "is", "was", "were"}

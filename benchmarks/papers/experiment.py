@@ -14,7 +14,7 @@ from benchmarks.data import Corpus, Task
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.measured import Measured
 from benchmarks.systems import Ranking
-from llama_index.ragkit import ExtractiveSummarizer, HybridRetriever, NodeExtractor
+from llama_index.ragkit import ExtractiveSummarizer, HybridRetriever, LLMSummarizer, NodeExtractor
 from llama_index.ragkit.evaluation import LabelledQuery
 from llama_index.ragkit.evaluation.reader import Style
 
@@ -66,9 +66,20 @@ class Lab:
         """What is searched."""
         return self.task.corpus
 
-    def models(self) -> dict[str, Any]:
-        """Keywords of an index with summaries: the embedding model, and the LLM or what stands in for it."""
-        written = {"summarizer": ExtractiveSummarizer()} if self.llm is None else {"llm": self.llm}
+    def has(self, field: str) -> bool:
+        """Whether a passage has something recorded under this name."""
+        return any(field in record for record in self.corpus.records.values())
+
+    def models(self, published: bool = False) -> dict[str, Any]:
+        """Keywords of an index with summaries: the embedding model, and the LLM or what stands in for it.
+
+        The published summaries are not held against what they summarise.
+        """
+        written: dict[str, Any] = {"llm": self.llm}
+        if self.llm is None:
+            written = {"summarizer": ExtractiveSummarizer()}
+        elif published:
+            written["summarizer"] = LLMSummarizer(min_in_text=0)
         return {"nodes": self.corpus.fresh_nodes(), "embed_model": self.embed_model, **written}
 
     def once(self, name: str, build: Callable[[], Any]) -> Any:
@@ -114,7 +125,7 @@ Measure = Callable[[Found], float]
 Grader = Callable[[Answered], Sequence[float]]
 Number = Callable[[Lab, Any], float]
 Points = Callable[[Lab, Any], Sequence[Sequence[float]]]
-Axis = Literal["", "columns", "parts", "systems", "scores", "points"]
+Axis = Literal["", "columns", "parts", "systems", "scores", "points", "shades"]
 
 
 @dataclass(frozen=True)
@@ -147,6 +158,7 @@ class System:
     extractor : the extractor of its index, for estimates
     calls : of the LLM for a question at most, the reader apart
     needs_llm : whether it is left out without one
+    needs_field : what a passage must have recorded; it is left out of the parts whose corpus does not
     at : the place on the horizontal axis of a figure over systems, and the name of its line
     """
 
@@ -155,6 +167,7 @@ class System:
     extractor: Callable[[Lab], NodeExtractor | None] = lambda lab: None
     calls: int = 0
     needs_llm: bool = False
+    needs_field: str = ""
     at: tuple[str, float] | None = None
 
 
@@ -179,7 +192,8 @@ class Experiment:
     baseline : the system that the differences are to
     relative_to : the system that improvements in percent are relative to, as figures have it
     axis : what a figure has on its horizontal axis: the numbers in the heads of the columns ("success@10") or of the
-        parts ("n = 5"), what systems are `at`, the scores of single questions, or a plane; "" for no figure
+        parts ("n = 5"), what systems are `at`, the scores of single questions, a plane, or the columns with means as
+        shades; "" for no figure
     points : the places in the plane
     boxes : whether a figure has a box plot over the questions at each place, rather than means with intervals
     histograms : columns whose distribution stands beside the figure

@@ -35,7 +35,8 @@ def draw(experiment: Experiment, columns: Sequence[str], found: Found, path: Pat
     for axis, (title, fill) in zip(axes, panels.items(), strict=True):
         fill(axis)
         axis.set_title(title, fontsize=10)
-    axes[-1].legend(fontsize=7)
+    if axes[-1].get_legend_handles_labels()[0]:
+        axes[-1].legend(fontsize=7)
     figure.suptitle(experiment.title, fontsize=11)
     figure.savefig(path)
     return str(path)
@@ -151,10 +152,30 @@ def _in_plane(experiment: Experiment, columns: Sequence[str], found: Found) -> P
     return {f"{heading} {name}": fill(heading, name) for heading, name in found}
 
 
+def _as_shades(experiment: Experiment, columns: Sequence[str], found: Found) -> Panels:
+    """A panel a part: the means of systems by columns, in percent."""
+
+    def fill(heading: str) -> Callable[[Any], None]:
+        def shades(axis: Any) -> None:
+            names = _names(found)
+            cells = [[found[heading, name].evaluation(name).interval(column) for column in columns] for name in names]
+            axis.imshow([[cell.mean for cell in row] for row in cells], vmin=0, vmax=1, cmap="RdBu", aspect="auto")
+            axis.set_xticks(range(len(columns)), columns, fontsize=7)
+            axis.set_yticks(range(len(names)), names, fontsize=7)
+            for i, row in enumerate(cells):
+                for j, cell in enumerate(row):
+                    axis.text(j, i, f"{100 * cell.mean:.0f}", ha="center", va="center", fontsize=8)
+
+        return shades
+
+    return {part.heading: fill(part.heading) for part in experiment.parts}
+
+
 _PANELS: Mapping[str, Callable[[Experiment, Sequence[str], Found], Panels]] = {
     "columns": _over_columns,
     "parts": _over_parts,
     "systems": _over_systems,
     "scores": _over_scores,
     "points": _in_plane,
+    "shades": _as_shades,
 }

@@ -23,25 +23,29 @@ QUALITY = partial(Part, folder="quality", within=True, chunk_tokens=CHUNK)
 def _extractor(lab: Lab, questions: int = 5) -> NodeExtractor:
     if lab.llm is None:
         return KeyphraseQuestionExtractor(num_questions=questions)
-    return UtilityQuestionExtractor(num_questions=questions)
+    return UtilityQuestionExtractor(num_questions=questions, min_in_text=0)
+
+
+def _our_extractor(lab: Lab) -> NodeExtractor:
+    return KeyphraseQuestionExtractor() if lab.llm is None else UtilityQuestionExtractor()
 
 
 def _published(
     themes: Literal["spectral", "k-means"], lab: Lab, components: int = 2, questions: int = 5
 ) -> BaseRetriever:
     memory = {**GEMRAGIndex.paper(themes), "num_themes": components}
-    index = GEMRAGIndex(extractor=_extractor(lab, questions), **{**memory, **lab.models()})
+    index = GEMRAGIndex(extractor=_extractor(lab, questions), **memory, **lab.models(published=True))
     return index.as_retriever(**GEMRAGRetriever.paper())
 
 
 def _default(lab: Lab) -> BaseRetriever:
-    index = GEMRAGIndex(extractor=_extractor(lab), **lab.models())
+    index = GEMRAGIndex(extractor=_our_extractor(lab), **lab.models())
     return index.as_retriever(token_budget=CONTEXT, similarity_top_k=lab.depth)
 
 
 def _raptor(lab: Lab) -> BaseRetriever:
     """RAPTOR's search as published, over our tree; the published clustering needs the extra `umap`."""
-    index = RaptorIndex(clustering=GraphClustering(), summary_tokens=CHUNK, **lab.models())
+    index = RaptorIndex(clustering=GraphClustering(), summary_tokens=CHUNK, **lab.models(published=True))
     return index.as_retriever(**{**RaptorRetriever.paper(), "token_budget": CONTEXT})
 
 
@@ -70,7 +74,7 @@ SYSTEMS = (
     System("RAPTOR, our tree", _raptor),
     System("GEM-RAG, paper()", partial(_published, "spectral"), extractor=_extractor),
     System("GEM-RAG, paper(), k-means", partial(_published, "k-means"), extractor=_extractor),
-    System("GEM-RAG, default", _default, extractor=_extractor),
+    System("GEM-RAG, default", _default, extractor=_our_extractor),
 )
 
 EXPERIMENTS = {

@@ -80,7 +80,7 @@ def _beam(lab: Lab, guided: bool = False) -> BaseRetriever:
 
 
 def _tree(lab: Lab) -> RaptorIndex:
-    index: RaptorIndex = lab.once("tree", lambda: RaptorIndex(**{**RaptorIndex.paper(), **lab.models()}))
+    index: RaptorIndex = lab.once("tree", lambda: RaptorIndex(**RaptorIndex.paper(), **lab.models(published=True)))
     return index
 
 

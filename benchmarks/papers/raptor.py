@@ -19,20 +19,20 @@ __all__ = ["EXPERIMENTS"]
 CHUNK, CONTEXT = 100, 2000  # tokens
 
 
-def _index(lab: Lab, name: str, **parameters: Any) -> RaptorIndex:
+def _index(lab: Lab, published: bool) -> RaptorIndex:
     def build() -> RaptorIndex:
-        return RaptorIndex(**{**parameters, **lab.models()})
+        return RaptorIndex(**(RaptorIndex.paper() if published else {}), **lab.models(published))
 
-    index: RaptorIndex = lab.once(name, build)
+    index: RaptorIndex = lab.once(f"published {published}", build)
     return index
 
 
 def _published(version: Any, lab: Lab) -> BaseRetriever:
-    return _index(lab, "published", **RaptorIndex.paper()).as_retriever(**RaptorRetriever.paper(version))
+    return _index(lab, True).as_retriever(**RaptorRetriever.paper(version))
 
 
 def _default(lab: Lab) -> BaseRetriever:
-    return _index(lab, "default").as_retriever(token_budget=CONTEXT, similarity_top_k=lab.depth)
+    return _index(lab, False).as_retriever(token_budget=CONTEXT, similarity_top_k=lab.depth)
 
 
 SYSTEMS = (

@@ -53,12 +53,14 @@ def _scores(experiment: Experiment, columns: Sequence[str], names: Sequence[str]
         for name, row in printed.items()
     ]
     for name in names:
-        cells = [found[part.heading, name] for part in experiment.parts]
+        cells = [found.get((part.heading, name)) for part in experiment.parts]
         rows.append([name, *(_cell(experiment, cell, name, column) for cell in cells for column in columns)])
     return _table(["system", *_heads(experiment, columns)], rows)
 
 
-def _cell(experiment: Experiment, cell: Measured, name: str, column: str) -> str:
+def _cell(experiment: Experiment, cell: Measured | None, name: str, column: str) -> str:
+    if cell is None:  # of a system that needs what this corpus has not
+        return ""
     if column in experiment.costs:
         return _number(experiment.costs[column](cell))
     if column in cell.numbers:
@@ -87,6 +89,9 @@ def _differences(experiment: Experiment, columns: Sequence[str], names: Sequence
     for name in (name for name in names if name != experiment.baseline):
         row = [name]
         for part in experiment.parts:
+            if (part.heading, name) not in found:
+                row += [""] * len(columns)
+                continue
             own, base = (found[part.heading, each].evaluation(each) for each in (name, experiment.baseline))
             for column in columns:
                 if _unscored(found[part.heading, name], column):
@@ -123,7 +128,7 @@ def _costs(experiment: Experiment, names: Sequence[str], found: Found) -> str:
         kinds.append("grading")
     rows = []
     for name in names:
-        cells = [found[part.heading, name] for part in experiment.parts]
+        cells = [found[part.heading, name] for part in experiment.parts if (part.heading, name) in found]
         asked = sum(len(cell.ids) for cell in cells)
         milliseconds = sum(cell.question_ms * len(cell.ids) for cell in cells) / max(1, asked)
         row = [name, f"{sum(cell.build_s for cell in cells):,.1f}", f"{milliseconds:,.0f}"]

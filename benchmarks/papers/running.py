@@ -91,7 +91,8 @@ class Runner:
             asked = self._asked(part)
             kept = dict(self._kept(part, [query.id for _, queries in asked for query in queries]))
             for system in self.systems:
-                yield part, system, asked, kept.get(system.name)
+                if not system.needs_field or all(lab.has(system.needs_field) for lab, _ in asked):
+                    yield part, system, asked, kept.get(system.name)
 
     def _asked(self, part: Part) -> list[_Asked]:
         """The questions of a part, by the corpus that they are asked of."""

@@ -1,8 +1,8 @@
 """`python -m benchmarks.papers.stories --articles FILE --out FOLDER --llm MODEL`: MRAG's multi-aspect data set, built.
 
-As the paper builds it (section 3 and table 2): 50 articles of each of 25 categories, of which the overview is the text,
-with at least 800 characters; then for each number of aspects 25 stories, each about that many articles of different
-categories. No article is in two stories of one number, as in the authors' data.
+As MRAG's paper builds it (section 3 and table 2): 50 articles of each of 25 categories, of which the overview is the
+text, with at least 800 characters; then for each number of aspects 25 stories, each about that many articles of
+different categories. No article is in two stories of one number, as in the authors' data.
 
 `--articles` names JSON lines, gzipped or not, with `title`, `category` and `text`, as Wikipedia's plain extracts have
 it: the overview ends at the first line that begins with "==". Every story is kept in the folder as it is written, so

@@ -17,7 +17,10 @@ def write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def two_hops(folder: Path, triples: bool = True) -> Path:
-    """Eight lamps with their keepers, who come from ports; a question needs both passages. With recorded triples."""
+    """Eight lamps with their keepers, who come from ports; a question needs both passages. With recorded triples.
+
+    REBEL has not read the lamps with an odd number, which have the longer passages.
+    """
     corpus, queries = [], []
     for i, (keeper, port) in enumerate(zip(KEEPERS, PORTS, strict=True)):
         said = [(f"Lamp {i}", "was kept by", keeper), (keeper, "was born in", port)]
@@ -25,6 +28,7 @@ def two_hops(folder: Path, triples: bool = True) -> Path:
             row: dict[str, Any] = {"id": f"p{i}{j}", "title": head, "text": f"{head} {relation} {tail}."}
             if triples:
                 row |= {"entities": [head, tail], "triples": [[head, relation, tail]]}
+                row |= {"rebel": [] if i % 2 else [[head, relation, tail]]}
             corpus.append(row)
         question = f"Where was the keeper of Lamp {i} born?"
         queries.append({"id": f"q{i}", "question": question, "answer": port, "gold": [f"p{i}0", f"p{i}1"]})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.papers.carb import Agreement, agreement
 from benchmarks.papers.hipporag import EXPERIMENTS
-from tests.benchmarks.made import two_hops
+from tests.benchmarks.made import two_hops, write
 from tests.benchmarks.test_papers import rows, run
 from tests.llm_server import Asked, LLMServer
 
@@ -74,6 +74,19 @@ def test_extractors_are_held_against_annotated_passages(run, tmp_path: Path, mon
         assert rows(text, name)[0][1:] == ["75", "100", "75", "85.7"]
         assert rows(text, name)[1][4] == "32"  # calls: two a passage
     assert rows(text, "GPT-3.5 Turbo (1106), as printed")[0][1:] == ["46.5", "68.4", "55.2", "61.1"]
+
+
+def test_short_and_long_passages_have_scores_of_their_own(run, tmp_path: Path):
+    def row(name: str, text: str, read: bool) -> dict[str, object]:
+        triple = ["Ada Hale", "kept", f"lamp {name}"]
+        return {"id": name, "text": text, "triples": [triple], "rebel": [triple] if read else []}
+
+    short = [row(f"s{i}", "Ada Hale kept a lamp.", read=True) for i in range(10)]
+    long = [row(f"l{i}", "Ada Hale kept a lamp. " * 9, read=i < 5) for i in range(10)]
+    write(tmp_path / "data" / "openie" / "corpus.jsonl.gz", [*long, *short])
+    (found, _) = rows(run("hipporag", "--table", "16"), "REBEL")
+    assert found[1:] == ["100", "100", "100", "100", "50", "100", "50", "66.7"]
+    assert rows(run("hipporag", "--table", "9"), "REBEL")[0][1:] == ["75", "100", "75", "85.7"]
 
 
 def test_rules_are_held_against_annotated_passages_without_a_language_model(run, tmp_path: Path):

@@ -52,13 +52,19 @@ def test_a_run_goes_on_with_what_is_missing_and_other_questions_are_measured_ane
     assert "| dense |" not in page  # its questions are others
 
 
-def test_what_was_measured_with_other_sources_is_measured_anew(run, tmp_path: Path):
+def test_what_was_measured_with_other_sources_is_measured_anew_and_stands_with_its_commit_until_then(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     kept = tmp_path / "kept.jsonl"
     run("--systems", "hybrid-z")
     (row,) = (json.loads(line) for line in kept.read_text().splitlines())
-    kept.write_text(json.dumps({**row, "sources": "others"}) + "\n")
-    run("--systems", "hybrid-z")
-    assert len(kept.read_text().splitlines()) == 2
+    kept.write_text(json.dumps({**row, "sources": "others", "commit": "0ld"}) + "\n")
+    monkeypatch.setattr(containment, "commit", lambda: "n3w")
+    before = run("--systems", "dense")
+    assert "[1.000, 1.000] | 0ld |" in before
+    assert before.count("| n3w |") == 1
+    assert "0ld" not in run("--systems", "hybrid-z")
+    assert len(kept.read_text().splitlines()) == 3
 
 
 def test_a_system_is_asked_once_for_all_contexts(run, monkeypatch: pytest.MonkeyPatch):
@@ -72,6 +78,21 @@ def test_a_system_is_asked_once_for_all_contexts(run, monkeypatch: pytest.Monkey
     monkeypatch.setattr(containment.NearestFirst, "_retrieve", retrieve)
     run("--systems", "hybrid-z")
     assert len(asked) == len(set(asked)) == 8
+
+
+def test_whole_documents_are_cut_as_asked_and_their_rows_kept_apart(run, tmp_path: Path):
+    page = {"id": "tale", "pages": ["The lamp burned oil. " * 200]}
+    asked = {"id": "a", "question": "What did the lamp burn?", "answer": "oil", "gold": ["tale#0"]}
+    (tmp_path / "musique" / "corpus.jsonl.gz").unlink()
+    write(tmp_path / "musique" / "documents.jsonl.gz", [page])
+    write(tmp_path / "musique" / "queries.jsonl.gz", [asked])
+    found = run("--systems", "hybrid-z", "dense")
+    assert "### musique, 1 questions, chunks of 256 tokens" in found
+    assert "| hybrid-z | 1.000" in found
+    found = run("--systems", "hybrid-z", "--chunk-tokens", "0")
+    assert "### musique, 1 questions, chunks of the stock splitter" in found
+    assert "| hybrid-z | - | 1.000" in found
+    assert "| dense |" not in found
 
 
 def test_verdicts_are_not_asked_and_a_context_without_room_is_empty(run, tmp_path: Path):

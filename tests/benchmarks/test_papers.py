@@ -56,6 +56,34 @@ def test_a_table_without_an_llm_has_what_was_printed_and_what_was_measured(run, 
     assert rows(saved, "HippoRAG, default")[2][4] == "0"  # calls
 
 
+def test_triples_of_rebel_have_rows_where_the_corpus_has_them(run, tmp_path: Path):
+    two_hops(tmp_path / "data" / "musique")
+    two_hops(tmp_path / "data" / "2wiki", triples=False)
+    given = ("hipporag", "--sets", "musique", "2wiki", "--table")
+    found = rows(run(*given, "5"), "paper(), REBEL")
+    assert [bool(cell) for cell in found[0][1:]] == [True, True, False, False]
+    assert [bool(cell) for cell in found[1][1:]] == [True, True, False, False]
+    assert len(found) == 3
+    text = run(*given, "8")
+    assert rows(text, "paper(), REBEL")[0][3] == "8"
+    assert rows(text, "HippoRAG, paper()")[0][3] == "16"
+    assert rows(run(*given[:2], "2wiki", "--table", "8"), "paper(), REBEL") == []
+
+
+def test_rows_can_be_chosen_and_those_that_are_not_there_are_named(run, tmp_path: Path, capsys):
+    two_hops(tmp_path / "data" / "musique")
+    given = ("hipporag", "--table", "2", "--sets", "musique", "--systems", "hybrid")
+    text = run(*given, "HippoRAG, paper()")
+    assert [bool(rows(text, name)) for name in ("hybrid", "HippoRAG, paper()", "HippoRAG, default")] == [
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(SystemExit):
+        run(*given, "GTR")
+    assert "has no row GTR, but dense, BM25, hybrid, HippoRAG, paper()" in capsys.readouterr().err
+
+
 def test_a_run_goes_on_where_it_ended(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     two_hops(tmp_path / "data" / "musique")
     run("hipporag", "--table", "2", "--sets", "musique")

@@ -1,7 +1,8 @@
-"""Every "section N.M" of a paper, in code and documentation, is a section of that paper, with the words quoted of it.
+"""Every "section N.M" of a paper, in any text here, is a section of that paper, with the words quoted of it.
 
 The papers are text files in the folder RAG_PAPERS, or in a folder `papers` beside RAG_DATA. A reference belongs to the
-paper of its package, unless its sentence names another work.
+paper that its sentence names, or else to that of its file, unless the sentence names another work. Those of RAPTOR,
+Graph RAG and spRAG have numbers of other texts.
 """
 
 import os
@@ -18,7 +19,10 @@ BESIDE_DATA = Path(os.environ.get("RAG_DATA", "")).parent / "papers"
 PAPERS = Path(os.environ.get("RAG_PAPERS", BESIDE_DATA))
 FILES = {"gemrag": "gem-rag.txt", "hipporag": "hipporag.txt", "mrag": "mrag.txt", "pgrag": "pg-rag.txt"}
 CHAPTERS = {"HippoRAG": "hipporag", "GEM-RAG": "gemrag", "Multi-Head RAG": "mrag", "PG-RAG": "pgrag"}
-AUTHORS = {"Rappazzo": "gemrag", "Gutierrez": "hipporag", "Besta": "mrag", "Liang": "pgrag"}
+NAMES = {
+    **{"Rappazzo": "gemrag", "Gutierrez": "hipporag", "Besta": "mrag", "Liang": "pgrag", "MRAG's": "mrag"},
+    **{f"{name}'s": paper for name, paper in CHAPTERS.items()},
+}
 pytestmark = pytest.mark.skipif(
     not all((PAPERS / name).is_file() for name in FILES.values()), reason="RAG_PAPERS names no folder with the papers"
 )
@@ -29,7 +33,7 @@ HEADING = re.compile(
 )
 NUMBER = r"(?:[IVX]+|[A-Z]|\d+)(?:\.(?:[A-Z]|\d+))*"
 NUMBERS = rf"{NUMBER}(?:(?:, | and ){NUMBER}\b)*"
-REFERENCE = re.compile(rf"\b(?:[Ss]ections?|[Aa]ppendix) ({NUMBERS})(?:, \"([^\"]+)\")?")
+REFERENCE = re.compile(rf"\b(?:[Ss]ections?|[Aa]ppendix) ({NUMBERS})(?:[,:] \"([^\"]+)\")?")
 SENTENCE = re.compile(r"(?<=[a-z)])(?<!et al)[.;:] |\"\"\"")
 OTHER_WORK = re.compile(r"[A-Z]\w+(?: and | & |, )[A-Z]\w+.*\d{4}|et al\.|RFC|Unicode|UAX|ECMA")
 
@@ -66,15 +70,16 @@ def sections(paper: str) -> dict[str, str]:
 
 
 def texts() -> Iterator[tuple[str, str, str]]:
-    """(place, its paper or "", text) of code and documentation; of the page on papers, of each chapter."""
-    folders = [*ROOT.glob("llama_index_*"), ROOT / "docs"]
-    for path in sorted(path for folder in folders for kind in ("*.py", "*.md") for path in folder.rglob(kind)):
-        place, text = str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
+    """(place, its paper or "", text) of code, tests and documentation; of the page on papers, of each chapter."""
+    folders = [*ROOT.glob("llama_index_*"), *(ROOT / name for name in ("benchmarks", "docs", "examples", "tests"))]
+    within = [path for folder in folders for kind in ("*.py", "*.md", "*.ipynb") for path in folder.rglob(kind)]
+    for path in sorted([*ROOT.glob("*.md"), *within]):
+        place, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
         if path.name == "papers.md":
             for chapter in re.split(r"^## ", text, flags=re.MULTILINE):
                 yield place, CHAPTERS.get(chapter.partition("\n")[0], ""), chapter
         elif path.name != "CHANGELOG.md":
-            yield place, next((name for name in FILES if f"_{name}/" in place or f"docs/{name}/" in place), ""), text
+            yield place, next((name for name in FILES if re.search(rf"[/_]{name}[/._]", place)), ""), text
 
 
 def references() -> Iterator[Reference]:
@@ -82,7 +87,7 @@ def references() -> Iterator[Reference]:
         line = " ".join(text.split())
         for found in REFERENCE.finditer(line):
             sentence = SENTENCE.split(line[: found.start()])[-1][-300:]
-            named = next((paper for author, paper in AUTHORS.items() if author in sentence), "")
+            named = next((paper for name, paper in NAMES.items() if name in sentence), "")
             paper = named or ("" if OTHER_WORK.search(sentence) else of_text)
             if paper:
                 for number in re.findall(NUMBER, found[1]):
@@ -96,9 +101,11 @@ def test_a_paper_has_its_sections():
     assert "2.3.3" not in sections("pgrag")
 
 
-def test_references_are_found_in_code_and_pages():
+def test_references_are_found_in_code_and_tests_and_pages():
     places = {each.place for each in references()}
     assert "docs/papers.md" in places
+    assert {"benchmarks/papers/mrag.py", "benchmarks/papers/stories.py", "tests/fidelity/test_pgrag.py"} <= places
+    assert "docs/reproducing.md" in places  # on all papers: the sentence names one
     assert "llama_index_ragkit/llama_index/ragkit/evaluation/metrics.py" in places
     assert "llama_index_hipporag/llama_index/hipporag/pagerank/frontier.py" not in places  # of another work
 

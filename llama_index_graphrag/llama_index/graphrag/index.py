@@ -175,7 +175,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         """
         return {
             **PUBLISHED_INDEX,
-            "extractor": EntityExtractor(gleanings=1, gleaning_test=True),
+            "extractor": EntityExtractor(gleanings=1, gleaning_test=True, min_in_text=0),
             "clustering": LeidenClustering.paper(),
         }
 

@@ -209,7 +209,7 @@ _PUBLISHED_GRAPH: Mapping[str, Any] = MappingProxyType(
     }
 )  # fmt: skip
 
-_V1_WALK = PublishedWalk(ensemble="none", passage_nodes=False, counted="mentions")
+_V1_WALK = PublishedWalk(ensemble="none", passage_nodes=False, min_in_text=0, counted="mentions")
 
 _V1: Mapping[str, Any] = MappingProxyType(
     {
@@ -236,7 +236,8 @@ PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
         "v1_code": {**_V1, "published": replace(_V1_WALK, counted="facts", edges="published"), "damping": 0.1},
         # HippoRAG 2: the authors' code, branch `main`.
         "v2": {
-            "linking": "facts", "filter_facts": True, "published": PublishedWalk(ensemble="none", edges="published"),
+            "linking": "facts", "filter_facts": True,
+            "published": PublishedWalk(ensemble="none", min_in_text=0, edges="published"),
             "subject_weight": 1.0, "passage_seeds": "each", "passage_seed_weight": 0.05,
             "lexical_weight": 0.0, "synonyms": True, "max_phrase_share": 1.0,
         },

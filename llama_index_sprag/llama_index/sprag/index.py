@@ -136,7 +136,8 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
             If there is no such version.
         """
         check_choice("version", version, get_args(Version))
-        extractor = AutoContext(sections="llm") if version == "code" else FirstGenerationContext()
+        code = version == "code"
+        extractor = AutoContext(sections="llm", min_in_text=0) if code else FirstGenerationContext(min_in_text=0)
         return {"extractor": extractor, "header": "published"}
 
     def rebuild(self) -> int:

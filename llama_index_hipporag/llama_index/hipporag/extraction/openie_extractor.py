@@ -91,12 +91,14 @@ class OpenIEExtractor(NodeExtractor):
     def paper(cls, **kwargs: Any) -> "OpenIEExtractor":
         """An extractor with prompts of the paper's form: the task to the system, and one paragraph as a demonstration.
 
+        Replies are not held against the passage.
+
         Parameters
         ----------
         kwargs : further parameters
         """
         prompts = {name: PUBLISHED_PROMPTS[name] for name in cls.default_prompts}
-        return cls(prompts=prompts, **kwargs)
+        return cls(**{"prompts": prompts, "min_in_text": 0, **kwargs})
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
         """Extract from one node with two consecutive calls; other passages are processed in between."""
