@@ -1,6 +1,6 @@
 """Each step of each method with a live model: SmolLM2-135M-Instruct, on a few chunks of the archive.
 
-    python -m benchmarks.live_model [--methods RAPTOR spRAG ...] [--chunks 6]
+    python -m benchmarks.live_model [--methods RAPTOR spRAG ...] [--chunks 6] [--reply-tokens 64]
 
 Printed are the questions that the model was asked in each step, how many replies could be used, what a build asked
 beside what it was expected to ask, and what rules did in its place. Replies are kept (see
@@ -27,10 +27,11 @@ from llama_index.ragkit.index.dry_run import HashedWords
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.llm.usage import counted
 
-__all__ = ["build", "chunks_of_archive"]
+__all__ = ["REPLY_TOKENS", "build", "chunks_of_archive"]
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "examples" / "archive" / "articles"
 ONCE = RetryPolicy(max_attempts=1)
+REPLY_TOKENS = 64  # most of the time goes into writing replies; longer ones repeat themselves
 QUESTION = "Who kept the lighthouse?"
 
 
@@ -54,11 +55,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", help="default: all")
     parser.add_argument("--chunks", type=int, default=6)
+    parser.add_argument("--reply-tokens", type=int, default=REPLY_TOKENS)
     options = parser.parse_args()
     if missing():
         raise SystemExit(f"Not installed: {missing()}. See benchmarks/smollm2.py.")
     logging.disable(logging.ERROR)
-    nodes, llm = chunks_of_archive(options.chunks), SmolLM2()
+    nodes, llm = chunks_of_archive(options.chunks), SmolLM2(max_tokens=options.reply_tokens)
     steps = ["| method | step | asked | read | failed | tokens of replies |", "|---|---|---|---|---|---|"]
     builds = ["| method | calls | estimated | failed | by rules |", "|---|---|---|---|---|"]
     for method in installed(options.methods):

@@ -1,7 +1,7 @@
 """The weakest model that can be had, live: each step of each package on six chunks."""
 
 import pytest
-from benchmarks.live_model import build, chunks_of_archive
+from benchmarks.live_model import REPLY_TOKENS, build, chunks_of_archive
 from benchmarks.smollm2 import SmolLM2, missing
 
 from llama_index.ragkit.check_llm import check_llm
@@ -17,7 +17,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_a_live_model_leaves_an_index_and_each_of_its_failures_is_counted(method: Method) -> None:
-    nodes, llm = chunks_of_archive(6), SmolLM2()
+    nodes, llm = chunks_of_archive(6), SmolLM2(max_tokens=REPLY_TOKENS)
     found = check_llm(llm, nodes, chunks=6, methods=[method.name])
     assert found.not_tried == {}
     assert found.steps
