@@ -41,6 +41,11 @@ def _chain(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
     return package.IRCoTRetriever(index.as_retriever(), llm=llm, max_steps=2, retry=once).retrieve(question)
 
 
+def _relevant(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
+    once, options = RetryPolicy(max_attempts=1), package.PublishedOptions(relevance_budget=2)
+    return index.as_retriever(mode="global", published=options, llm=llm, retry=once).retrieve(question)
+
+
 def _engine(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
     return package.GraphRAGQueryEngine.over(index, answer_llm=llm).query(question)
 
@@ -71,10 +76,9 @@ TRIALS: Mapping[str, Trial] = {
         },
         [
             {"mode": "global", "rating_threshold": 3.0},
-            {"mode": "global", "relevance_budget": 2},
             {"mode": "drift"},
         ],
-        [_engine],
+        [_relevant, _engine],
     ),
     "PG-RAG": Trial(
         lambda package, retry: {"extractor": package.MindMapExtractor(retry=retry)}, [{"key_points": "llm"}]
