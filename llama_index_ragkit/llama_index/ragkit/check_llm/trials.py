@@ -76,7 +76,7 @@ TRIALS: Mapping[str, Trial] = {
         },
         [
             {"mode": "global", "rating_threshold": 3.0},
-            {"mode": "drift"},
+            {"mode": "drift", "rounds": 1, "follow_ups": 1},
         ],
         [_relevant, _engine],
     ),
