@@ -1,6 +1,6 @@
 """Each step of each method with a live model: SmolLM2-135M-Instruct, on a few chunks of the archive.
 
-    python -m benchmarks.live_model [--methods RAPTOR spRAG ...] [--chunks 6] [--reply-tokens 64]
+    python -m benchmarks.live_model [--methods RAPTOR spRAG ...] [--chunks 6] [--reply-tokens 48]
 
 Printed are the questions that the model was asked in each step, how many replies could be used, what a build asked
 beside what it was expected to ask, and what rules did in its place. Replies are kept (see
@@ -31,7 +31,7 @@ __all__ = ["REPLY_TOKENS", "build", "chunks_of_archive"]
 
 ARCHIVE = Path(__file__).resolve().parents[1] / "examples" / "archive" / "articles"
 ONCE = RetryPolicy(max_attempts=1)
-REPLY_TOKENS = 64  # most of the time goes into writing replies; longer ones repeat themselves
+REPLY_TOKENS = 48  # most of the time goes into writing replies; longer ones repeat themselves
 QUESTION = "Who kept the lighthouse?"
 
 

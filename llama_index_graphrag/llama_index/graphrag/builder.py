@@ -1,8 +1,8 @@
 """`GraphRAGBuilder`: keeps statements, names and reports up to date.
 
-The order of a write, so that the remains of one that is killed can be repaired (:meth:`GraphRAGBuilder.load`): what
-rests on removed chunks is deleted first, then new names are embedded, then pairs of names are judged where there is a
-resolver. Communities are a function of the graph. They are stored where no state in memory has all of it.
+A write has a fixed order, so that the remains of a killed write can be repaired (:meth:`GraphRAGBuilder.load`): data
+that rest on removed chunks are deleted first, then new names are embedded, then pairs of names are judged if there is a
+resolver. Communities are a function of the graph. They are stored if no state in memory has the whole graph.
 """
 
 import json
@@ -72,7 +72,7 @@ class _Part(NamedTuple):
 class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     """Updates what is derived from the records of the extractor.
 
-    Where a state in memory has all statements, they follow from these records. Elsewhere they are stored as rows too,
+    If a state in memory has all statements, they follow from these records. Otherwise they are also stored as rows,
     which a write changes by exact sums and differences.
 
     Parameters
@@ -86,7 +86,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     reports : has reports written
     rows : the statements
     communities : the communities and their reports
-    parts : reads of all these what questions need
+    parts : reads the parts of all these that questions need
 
     Raises
     ------
@@ -168,7 +168,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[GraphRAGState]:
-        """All of the index where it is in memory, with the remains of a killed write removed, else nothing."""
+        """The whole index if it is in memory, without the remains of a killed write; else an empty state."""
         chunks = self.storage.space().whole()
         if chunks is None:
             return self._nothing()
@@ -256,7 +256,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             self._links_differ = False
 
     def _part(self, state: GraphRAGState, reading: Steps[Rows]) -> Steps[_Part]:
-        """What a write needs to know of statements: all of them, or what it reads."""
+        """The statements that a write needs: all of them, or those that it reads."""
         if not state.is_part:
             return _Part(state.graph, state.judgements, {})
         rows = yield from reading
@@ -267,7 +267,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     def _store(
         self, state: GraphRAGState, part: _Part, graph: StatementGraph, added: Sequence[BaseNode] = ()
     ) -> Steps[None]:
-        """Count statements, and store them as rows where no state has all of them."""
+        """Count statements, and store them as rows if no state has all of them."""
         counters = self.storage.struct.counters
         if state.is_part:
             tokens = yield from offload(lambda: {node.node_id: count_tokens(plain_text(node)) for node in added})
@@ -284,7 +284,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         return known if self._merging is None else (yield from self._merging.judge(graph, known, documents, ask))
 
     def _merged(self, graph: StatementGraph, judgements: Judgements, documents: Iterable[str]) -> Steps[StatementGraph]:
-        """The graph with what was judged of some documents."""
+        """The graph with the judgements on some documents."""
         if self._merging is None:
             return graph
         same = {document: frozenset[tuple[str, str]]() for document in documents} | judged_same(
@@ -384,11 +384,11 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     def keep_reports(
         self, view: GraphView, written: Mapping[str, WrittenReport], state: GraphRAGState
     ) -> Steps[GraphRAGState]:
-        """Store reports that were written for a question, save those that rest on chunks that were removed meanwhile.
+        """Store reports that were written for a question, except those on chunks that were removed meanwhile.
 
         Parameters
         ----------
-        view : the communities that they are of
+        view : the communities of the reports
         """
         yield from self._begin(state)
         kept = yield from self.parts.still_there(state, view, written)

@@ -161,17 +161,17 @@ class CommunityRows:
         yield from self._link(reports, lambda keys, new: sorted({*keys, *new}))
 
     def are_linked(self, reports: Mapping[str, WrittenReport]) -> Steps[bool]:
-        """Whether all that is stored beside the reports is that of these.
+        """Whether the data stored with the reports belong to exactly these reports.
 
-        It is not after a write that ended early where there are no transactions, nor in an index in memory of a version
-        that stored nothing beside them.
+        They do not after an interrupted write without transactions, nor in an index in memory from a version that
+        stored no such data.
         """
         links = yield from self._records.get_all(_OF_CHUNK)
         expected = {node_id: {"reports": sorted(keys)} for node_id, keys in _of_chunks(reports).items()}
         return (yield from self.sizes()).keys() == reports.keys() and links == expected
 
     def link_again(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
-        """Store anew what is stored beside all reports."""
+        """Store the data of all reports anew."""
         for collection in (_TOKENS, _OF_CHUNK):
             yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
         yield from self.put_reports(reports)
@@ -200,7 +200,7 @@ class CommunityRows:
 
 
 def _beside(report: WrittenReport) -> Record:
-    """What is stored beside a report, for when it is not read."""
+    """The data stored with a report, to be used without reading it."""
     return {"tokens": report.tokens, **({"error": report.error} if report.error else {})}
 
 

@@ -89,7 +89,7 @@ WriteReports = Callable[
 
 
 class Reports:
-    """The reports that a question reads, written where they are missing and may be.
+    """The reports that a question reads; missing ones are written if that is allowed.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Reports:
         self.reason = ""
 
     def read(self, communities: Sequence[int]) -> Steps[dict[int, Report]]:
-        """The reports of some communities; of one that is not written, its statements."""
+        """The reports of some communities; for a report that is not written, the statements."""
         yield from self._view.load(communities)
         if self._write is not None:
             plans = yield from offload(lambda: [self._view.planner.plan(community) for community in communities])
@@ -215,7 +215,7 @@ class _Ratings(Reply):
 
 
 def _read_ratings(reply: str, count: int) -> _Ratings:
-    """Ratings of which at least one can be read and is of a report that was given."""
+    """The ratings in a reply; at least one must be readable and name a given report."""
     read = read_reply(reply, _Ratings)
     if not any(1 <= r.number <= count and read_score(r.rating, _MOST_RATING) is not None for r in read.ratings):
         raise ParseError(f"No rating is a number of one of the reports 1 to {count}.")

@@ -1,4 +1,4 @@
-"""`GraphParts`: what one question needs of a graph, read from its rows where no state in memory has all of it."""
+"""`GraphParts`: the part of a graph that one question needs, read from its rows if no state in memory has it all."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -49,7 +49,7 @@ Matched = list[str | None]
 
 
 class GraphParts:
-    """Reads what questions need; of a state that has all of an index, or of the chunks that count, it reads nothing.
+    """Reads the data that questions need; reads nothing if a state has the whole index, or all chunks that count.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class GraphParts:
         return found
 
     def stating(self, found: GraphRAGFound, chunks: Iterable[str]) -> Steps[GraphRAGFound]:
-        """What was found, with what chunks state."""
+        """The result, with the statements of some chunks."""
         if found.view.part is None:
             return found
         graph = graph_of((yield from self._rows.of(chunks)).values())

@@ -88,11 +88,11 @@ class ReportAnswer:
 class ReportMapReduce(PromptHolder, BaseSynthesizer):
     """Answers from reports, or from any nodes: each batch of them gives points with scores, the best give the answer.
 
-    A batch that fails fails alone; if no other gives a point, the answer is made of the reports of those that failed.
-    Where the answer cannot be written, what it would have been made of is listed. Both are said. Points that cite
-    nothing of what they were given are dropped and counted. The response's metadata has a :class:`ReportAnswer` under
-    "graphrag". Without a language model, or with a `MockLLM`, the answer lists what the reports say and states that no
-    map step ran.
+    A failed batch does not affect the others; if no other batch gives a point, the answer is made from the reports of
+    the failed ones. If the answer cannot be written, its points are listed instead. The answer says so in both cases.
+    Points that cite none of their passages are dropped and counted. The response's metadata has a
+    :class:`ReportAnswer` under "graphrag". Without a language model, or with a `MockLLM`, the answer lists what the
+    reports say and states that no map step ran.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class EntityMerging:
         self._resolver = resolver
 
     def load(self, graph: StatementGraph) -> Steps[dict[str, tuple[Judgement, ...]]]:
-        """What is stored, without what no longer holds after a write that was killed."""
+        """The stored judgements, without those that no longer hold after a killed write."""
         found: dict[str, tuple[Judgement, ...]] = {}
         gone: dict[str, tuple[Judgement, ...]] = {}
         for document, given in (yield from self.all()).items():
@@ -58,12 +58,12 @@ class EntityMerging:
         return found
 
     def of(self, documents: Iterable[str]) -> Steps[dict[str, tuple[Judgement, ...]]]:
-        """What is stored of some documents."""
+        """The stored judgements on some documents."""
         keys = [content_id("judgements", document) for document in sorted(set(documents))]
         return dict(map(_read, (yield from self._storage.records.get_many(JUDGEMENTS, keys)).values()))
 
     def all(self) -> Steps[dict[str, tuple[Judgement, ...]]]:
-        """What is stored of all documents."""
+        """The stored judgements on all documents."""
         return dict(map(_read, (yield from self._storage.records.get_all(JUDGEMENTS)).values()))
 
     def judge(

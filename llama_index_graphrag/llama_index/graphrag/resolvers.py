@@ -26,8 +26,8 @@ class EntityResolver(PromptHolder, ABC):
     """Base of components that judge which names are the same entity.
 
     Candidates are names of one document with the same type and the same numbers, whose vectors are near enough
-    (:mod:`llama_index.graphrag.graph.candidates`). A judgement depends on the pair alone, so that an index that grew
-    equals one that was built at once.
+    (:mod:`llama_index.graphrag.graph.candidates`). A judgement depends only on the pair, so an index that grew equals
+    one that was built at once.
 
     Attributes
     ----------

@@ -61,16 +61,16 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
       `published` an LLM tests one chunk after another, and results are the relevant chunks.
     - `mode="drift"`: an LLM answers from reports, then asks follow-up questions; results are the chunks that its
       answers rest on.
-    - `mode="basic"`: chunks by nearness alone.
+    - `mode="basic"`: chunks only by nearness.
 
-    Where a part of the method does not apply, or a model fails, chunks are ranked by nearness, which :meth:`explain`
-    and an event (:class:`~llama_index.ragkit.FallbackEvent`) report. Under a filter, the graph is that of the allowed
-    chunks alone.
+    If a part of the method does not apply, or a model fails, chunks are ranked by nearness; :meth:`explain` and an
+    event (:class:`~llama_index.ragkit.FallbackEvent`) report this. Under a filter, the graph is that of only the
+    allowed chunks.
 
-    Scores are always in [0, 1], higher is better, and to be compared within one answer only: shares of a full answer
-    with `mode="drift"`, 1 / rank with the published order of chunks by entities, and else such that 0.5 is a cutoff
-    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`): of reports among all communities.
-    They do not depend on the scale of the embedding model's cosines.
+    Scores are always in [0, 1], higher is better, and comparable only within one answer: shares of a full answer with
+    `mode="drift"`, 1 / rank with the published order of chunks by entities, and otherwise mapped so that 0.5 is a
+    cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`), for reports among all communities.
+    Scores do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------

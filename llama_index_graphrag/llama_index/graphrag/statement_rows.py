@@ -1,4 +1,4 @@
-"""`StatementRows`: what the chunks of an index state, as rows; each write changes what it touches."""
+"""`StatementRows`: the statements of an index's chunks, as rows; each write changes only those that it touches."""
 
 import json
 from collections import Counter
@@ -66,7 +66,7 @@ class StatementRows:
     # -- reading ------------------------------------------------------------------------------------
 
     def of(self, node_ids: Iterable[str]) -> Steps[dict[str, Resolved]]:
-        """What those chunks that are stored state, with their names resolved."""
+        """The statements of the stored chunks among these, with their names resolved."""
         stored = yield from self._records.get_many(_STATEMENTS, node_ids)
         return {node_id: _resolved(node_id, record) for node_id, record in stored.items()}
 
@@ -87,7 +87,7 @@ class StatementRows:
         return (yield from offload(lambda: graph_of(_resolved(i, record) for i, record in stored.items())))
 
     def still_stated(self, names: Mapping[str, int]) -> Steps[set[str]]:
-        """Those of some names within their scopes that more chunks state than are about to be removed.
+        """The names, within their scopes, that some chunk still states after the removal.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class StatementRows:
 
         Returns
         -------
-        By how many tokens the corpus has grown.
+        The number of tokens by which the corpus has grown.
         """
         old, new = ({i: _relevant(graph, i) for i in graph.chunks} for graph in (before, after))
         differing = sorted(i for i in old.keys() | new.keys() if old.get(i) != new.get(i))

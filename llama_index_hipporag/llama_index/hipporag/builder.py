@@ -1,10 +1,10 @@
 """`GraphBuilder`: keeps the knowledge graph of an index up to date, with the vectors of its phrases and facts.
 
-Phrases and facts are embedded when a search first compares a question with them or walks along synonym edges, unless
-the index is set to embed them with each write; from then on every write embeds those that it adds.
+Unless the index embeds phrases and facts with each write, they are embedded when a search first compares a question
+with them or walks along synonym edges. From then on every write embeds those that it adds.
 
-What a passage adds to the graph depends on no other. Within a write deletes come first, so that the remains of one that
-is killed can be repaired (:meth:`GraphBuilder.load`).
+What a passage adds to the graph depends on no other passage. Within a write, deletes come first, so that the remains of
+a killed write can be repaired (:meth:`GraphBuilder.load`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     Attributes
     ----------
-    graph : reads what questions need
+    graph : reads the part of the graph that questions need
     """
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig) -> None:
@@ -53,7 +53,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[HippoRAGState]:
-        """All of the index where it is in memory, with the remains of a killed write repaired; else nothing."""
+        """The whole index if it is in memory, with the remains of a killed write repaired; else an empty state."""
         chunks = self.storage.space().whole()
         if chunks is None:
             return HippoRAGState()
@@ -69,12 +69,12 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         return state.arrays() if self.storage.is_whole else {}
 
     def load_arrays(self, arrays: Arrays) -> HippoRAGState | None:
-        """The state of :meth:`arrays_of`, of which objects are made when a search asks for them."""
+        """The state of :meth:`arrays_of`, made into objects when a search needs them."""
         return HippoRAGState.of_arrays(arrays, self.storage.snapshot(), *self._vectors, self.graph.has_terms)
 
     @property
     def _vectors(self) -> tuple[Snapshot, Snapshot]:
-        """Those of phrases and facts, where all of them are in memory."""
+        """The vectors of phrases and facts, if all of them are in memory."""
         phrases, facts = (self.storage.space(name).whole() for name in (PHRASES, FACTS))
         return phrases or Snapshot.empty(), facts or Snapshot.empty()
 
@@ -86,7 +86,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         yield from self.storage.space(FACTS).remove([row.id for row, fact in stored if fact not in named.facts])
 
     def _over(self, state: HippoRAGState) -> HippoRAGState:
-        """The state with the vectors as they are now."""
+        """The state with the current vectors."""
         phrases, facts = self._vectors
         return replace(state, phrase_vectors=phrases, fact_vectors=facts, has_terms=self.graph.has_terms)
 
@@ -115,7 +115,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         places = chunks.rows_of([node.node_id for node in change.added])
         p = left.graph.shape[0]
         if not np.array_equal(places, np.arange(p, p + len(passages))):
-            # Resume an incomplete write, whose rows are among the others.
+            # Resume an incomplete write, some of whose rows are already stored.
             return self._counted((yield from self.load()))
         return self._counted(replace(self._over(named), chunks=chunks, graph=named.graph_with(passages)))
 
@@ -126,8 +126,8 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
         Parameters
         ----------
-        removed : chunks
-        before : what chunks that changed consisted of, where the graph has rows
+        removed : the removed chunks
+        before : the earlier passages of changed chunks, if the graph has rows
         """
         rows = state.chunks.rows_of(list(removed))
         left, phrases, facts = state.without(rows[rows >= 0].astype(np.int64))
@@ -151,7 +151,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         return always or len(vectors) > 0
 
     def _with_phrases(self, state: HippoRAGState, phrases: Iterable[str]) -> Steps[HippoRAGState]:
-        """Store a vector and a list of similar phrases for each of these that has none."""
+        """Store a vector and a list of similar phrases for each of these phrases that has none."""
         ids = {phrase_id(phrase): phrase for phrase in phrases}
         known = yield from self.storage.space(PHRASES).described(ids)
         new = [phrase for row_id, phrase in ids.items() if row_id not in known]
@@ -169,13 +169,13 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         return state
 
     def embedding(self, state: HippoRAGState, phrases: bool, facts: bool) -> Steps[list[Write]]:
-        """The writes after which all phrases or facts, as chosen, have vectors; later ones keep them complete."""
+        """The writes that embed all phrases or facts, as chosen; later writes keep the vectors complete."""
         chosen = [name for name, is_chosen in ((PHRASES, phrases), (FACTS, facts)) if is_chosen]
         if self._rows.is_stored and chosen:
             yield from self.storage.commits.refresh()
         lacking = [name for name in chosen if not self._is_embedded(state, name)]
         works: list[Write] = [partial(self._embed_all, names=lacking)]
-        if self._rows.is_stored:  # a space is added by a write of its own
+        if self._rows.is_stored:  # each space is added by its own write
             works = [partial(self._add_spaces, names=lacking), *works]
         return works if lacking else []
 
@@ -204,9 +204,9 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         self.storage.struct.counters.update({f"{name}_embedded": 1 for name in names})
         return state
 
-    # -- questions where the graph has rows ---------------------------------------------------------
+    # -- questions if the graph has rows ------------------------------------------------------------
 
     @immediate
     def state_of(self, near: ChunkView, selection: Selection) -> HippoRAGState:
-        """Some chunks; the graph is read as the question needs it."""
+        """The state of some chunks; a question reads the graph as needed."""
         return HippoRAGState(near.rows, has_terms=self.graph.has_terms)

@@ -65,27 +65,27 @@ class GraphConfig:
 
 @dataclass(frozen=True)
 class PublishedWalk:
-    """What only the published searches and their ablations need, as `published=` of a retriever.
+    """Parameters that only the published searches and their ablations need, as `published=` of a retriever.
 
     Attributes
     ----------
     ensemble : "trust": nearness and the walk, see `walk_weight` of the retriever; "average": both scaled to [0, 1],
-        with weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average where a link has
-        a cosine of at most `recognition_threshold` (paper, appendix F.2); "none": the walk alone ["trust"]
-    passage_nodes : whether passages are nodes of the graph, and their score is the probability of their own node;
-        otherwise the sum over their phrases, as set by `counted` [True]
+        with weight `walk_weight` for the walk and the rest for nearness; "uncertainty": that average if a link has a
+        cosine of at most `recognition_threshold` (paper, appendix F.2); "none": only the walk ["trust"]
+    passage_nodes : whether passages are nodes of the graph, scored by the probability of their nodes; otherwise their
+        score is the sum over their phrases, as set by `counted` [True]
     min_in_text : least share of the words of an entity that the question must have, for `question_entities="llm"`, in
         [0, 1]; 0 for no check [0.5]
-    links_per_entity : phrases that an entity of the question is linked to, at least 1 [1]
+    links_per_entity : number of phrases to which an entity of the question is linked, at least 1 [1]
     node_specificity : whether the initial weight of a phrase is 1 / (number of passages with it), or 1 [True]
-    max_steps : how many edges the walk follows: 0 scores the linked phrases alone, 1 these and their neighbours; None
-        for as many as change anything [None]
+    max_steps : how many edges the walk follows: 0 scores only the linked phrases, 1 also their neighbours; None for as
+        many as change anything [None]
     edges : see :meth:`graph.knowledge_graph.KnowledgeGraph.adjacency` ["added"]
     counted : without `passage_nodes`, how phrase scores are added to passages, see
         :meth:`graph.knowledge_graph.KnowledgeGraph.projection` ["contains"]
     length_normalization : a in [0, 1]: scores of the walk are divided by (phrases of the passage) ** a [0]
-    conjunction : in [0, 1]: 0 uses one walk from all linked phrases, so that proximity to one of them is enough; 1 the
-        geometric mean of a walk from each, so that a passage must be close to all of them; between, the weighted
+    conjunction : in [0, 1]: 0 uses one walk from all linked phrases, so that a passage must be close to only one of
+        them; 1 uses the geometric mean of a walk from each, so that it must be close to all; between, the weighted
         geometric mean of the two. For questions about what several phrases have in common; it costs one walk per
         phrase [0]
     recognition_threshold : in [-1, 1]: for `ensemble="uncertainty"`, the cosine of a link up to which it is uncertain
@@ -181,22 +181,22 @@ class SearchConfig:
 
         Parameters
         ----------
-        is_whole : whether all of it is in memory
+        is_whole : whether the whole index is in memory
 
         Raises
         ------
         ConfigurationError
-            If it is not, and an option needs that.
+            If it is not, and an option needs it.
         """
         if not is_whole and self.passage_seeds == "each":
             raise ConfigurationError(
-                "passage_seeds='each' starts a walk from every passage, and needs an index that is all in memory: "
+                "passage_seeds='each' starts a walk from every passage, so the whole index must be in memory: "
                 "choose 'nearest' or 'none', or build the index in a storage context of this process."
             )
 
     @property
     def walk_share(self) -> float:
-        """The weight of the walk, as set or the default of the ensemble; 0 is nearness alone."""
+        """The weight of the walk, as set or the default of the ensemble; 0 for only nearness."""
         if self.walk_weight is not None:
             return self.walk_weight
         return 1.0 if self.published.ensemble == "trust" else _AVERAGED_WEIGHT

@@ -30,18 +30,17 @@ class HippoRAGExplanation:
     node_id, text : the passage
     score : the retriever's score, in [0, 1]
     walk : the passage's score in the walk, as a share of the best, in [0, 1]; None without a walk
-    trust : how far the walk counted beside nearness, in [0, 1]; None where the options do not ask
-    cosine : of question and passage, in [-1, 1]; None where it was not used
-    lexical : BM25 score of the passage, at least 0; None where it was not used
-    lexical_weight : weight of the BM25 score in nearness that this question chose, in [0, 1]; None where it
-        was not used
-    linked : the phrases that the walk started from
+    trust : how far the walk was trusted, in [0, 1]; None if the options do not use trust
+    cosine : of question and passage, in [-1, 1]; None if it was not used
+    lexical : BM25 score of the passage, at least 0; None if it was not used
+    lexical_weight : weight of the BM25 score in nearness for this question, in [0, 1]; None if it was not used
+    linked : the phrases from which the walk started
     facts : the path from there to the passage, as facts (head, relation, tail), with `NEAR` as the relation of two
         synonyms; then facts of the passage about linked phrases
     active : phrases of the passage with their probabilities after the walk, highest first
-    by : the class that read the passage without an LLM in place of the one that failed, if one did
-    facts_by : the same for facts that were read so from every passage that states them
-    fallback : why nearness alone decided, without the walk; empty otherwise
+    by : the class that read the passage without an LLM, if the LLM failed at it
+    facts_by : the same for facts, if no LLM has read any passage that states them
+    fallback : why only nearness was used, without the walk; empty otherwise
     """
 
     node_id: str
@@ -138,7 +137,7 @@ def _way(
 
 
 def facts_between(state: HippoRAGState, graph: KnowledgeGraph, a: int, b: int) -> list[Fact]:
-    """What connects two neighbours in the graph: the facts about both, or a synonym edge."""
+    """The facts that connect two neighbours in the graph, or their synonym edge."""
     ends = graph.phrase_facts
     of_a = ends.indices[ends.indptr[a] : ends.indptr[a + 1]]
     both = [c for c in of_a.tolist() if {int(graph.heads[c]), int(graph.tails[c])} == {a, b} and graph.stated[c]]

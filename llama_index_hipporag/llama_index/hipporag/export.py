@@ -21,7 +21,7 @@ _BATCH = 1000  # nodes or relations in one call of a property graph store
 
 
 class StatedFact(NamedTuple):
-    """A fact, how often it is stated, and by which passages."""
+    """A fact, how often it is stated, and the passages that state it."""
 
     fact: Fact
     times: int

@@ -1,4 +1,4 @@
-"""`GraphView`: what one question reads of the graph: all of it where it is in memory, else the part that it needs."""
+"""`GraphView`: the graph for one question: the whole graph if it is in memory, else the part that it needs."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -38,16 +38,16 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Graph = KnowledgeGraph | GraphPart
 
-_WALKED = 60  # passages that are best in the walk; a further one has too little of it to be among the best of the sum
-_FARTHEST = 100  # passages among which is the one of least nearness
+_WALKED = 60  # best passages of the walk; the share of others is too small for them to be among the best of the sum
+_FARTHEST = 100  # farthest passages, which include the one of least nearness
 _DRAWN = 100  # passages of an answer, and as many of the walk, that explanations and the page know
-_MORE = 4  # times as many phrases or facts are asked for while too few of them may be shown
+_MORE = 4  # factor by which more phrases or facts are requested while too few of them may be shown
 _MOST = 16_000
 _EQUAL = 1e-6  # cosines within the error of a store
 
 
 class Prepared(NamedTuple):
-    """What :func:`~llama_index.hipporag.search.graph_search.search_many` answers questions from."""
+    """The input from which :func:`~llama_index.hipporag.search.graph_search.search_many` answers questions."""
 
     queries: Sequence[Query[HippoRAGState]]
     graph: Graph
@@ -57,12 +57,12 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class WholeGraph:
-    """A graph in memory, as questions may see it.
+    """A graph in memory, restricted to what a question may see.
 
     Attributes
     ----------
-    state : all of the index
-    graph : that of the passages that may be returned
+    state : the whole index
+    graph : the graph of the passages that may be returned
     """
 
     state: HippoRAGState
@@ -70,7 +70,7 @@ class WholeGraph:
 
     @property
     def has_phrases(self) -> bool:
-        """Whether there is anything to link a question to."""
+        """Whether there are phrases to which a question can be linked."""
         return len(self.state.phrases) > 0
 
     @immediate
@@ -82,7 +82,7 @@ class WholeGraph:
 
     @immediate
     def places(self, phrases: Sequence[str]) -> dict[str, tuple[int, float]]:
-        """The row of each of some phrases, and in how many passages it is; none that no passage has."""
+        """The row of each of some phrases, and its number of passages, without phrases that no passage has."""
         rows = self.state.rows_of_phrases(phrases).tolist()
         frequency = self.graph.frequency
         return {
@@ -93,13 +93,13 @@ class WholeGraph:
 
     @immediate
     def phrases_near(self, vectors: Floats, most: int) -> tuple[Snapshot, Mask]:
-        """Phrases, among them the `most` nearest to each of some vectors, and which of all these may be shown."""
+        """Phrases that include the `most` nearest to each of some vectors, and a mask of those that may be shown."""
         phrases = self.state.phrase_vectors
         return phrases, self.graph.frequency[: len(phrases)] > 0
 
     @immediate
     def facts_near(self, vector: Floats, most: int) -> tuple[Snapshot, Mask]:
-        """Facts, among them the `most` nearest to a vector and the farthest, and which of all these may be shown."""
+        """Facts that include the `most` nearest to a vector and the farthest, and a mask of those that may be shown."""
         facts, stated = self.state.fact_vectors, self.graph.stated
         return facts, np.ones(len(facts), np.bool_) if stated.all() else stated[self.state.fact_columns]
 
@@ -111,20 +111,20 @@ class WholeGraph:
 
         Parameters
         ----------
-        seeds, near : of each question; None where it needs no nearness
+        seeds, near : of each question; None if it needs no nearness
         """
         return Prepared(queries, self.graph, seeds, near)
 
     @immediate
     def matched(self, nodes: Sequence[NodeWithScore]) -> list[str | None]:
-        """For each node its id in the index, by its id or its text; None for others."""
+        """For each node, its id in the index, found by its id or its text; None for others."""
         return match_nodes(nodes, self.state.chunks)
 
     @immediate
     def around(
         self, ids: Sequence[str | None], seeds: QuerySeeds, node_weight: float
     ) -> tuple[Graph, Ints, QuerySeeds]:
-        """The graph for a walk from some passages, their rows (-1 without one), and the seeds beside them.
+        """The graph for a walk from some passages, their rows (-1 if unknown), and the seeds besides them.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class WholeGraph:
 
 @dataclass(frozen=True)
 class ReadGraph:
-    """A graph of which a question reads a part; its methods are those of :class:`WholeGraph`.
+    """A graph of which a question reads only a part; its methods are those of :class:`WholeGraph`.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class ReadGraph:
         return (yield from offload(self.question.links, question, normalizer, by_specificity, self.state.has_terms))
 
     def places(self, phrases: Sequence[str]) -> Steps[dict[str, tuple[int, float]]]:
-        """The number of the node of each of some phrases, and in how many passages it is."""
+        """The number of the node of each of some phrases, and its number of passages."""
         found = yield from offload(self.question.frequencies, phrases)
         return {phrase: (phrase_number(phrase), count) for phrase, count in found.items()}
 
@@ -190,7 +190,7 @@ class ReadGraph:
     def prepared(
         self, queries: Sequence[Query[HippoRAGState]], seeds: Sequence[QuerySeeds], near: Sequence[Nearness | None]
     ) -> Steps[Prepared]:
-        """The part of the graph for the walk of one question, over the passages that are near to it or walked to."""
+        """The part of the graph for the walk of one question, over passages near to it or reached by the walk."""
         ((query,), (linked,), (nearness,)) = queries, seeds, near
         contents = query.contents
         if not isinstance(contents, ViewContents) or linked.reason:
@@ -207,7 +207,7 @@ class ReadGraph:
         return Prepared([query], part, [linked], [nearness])
 
     def matched(self, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
-        """For each node its id in the index, by its id alone; None for others."""
+        """For each node, its id in the index, found only by its id; None for others."""
         known = yield from self.view.space().described([each.node.node_id for each in nodes])
         return [each.node.node_id if each.node.node_id in known else None for each in nodes]
 
@@ -227,7 +227,7 @@ class ReadGraph:
         return part, rows, seeds
 
     def _resets(self, chunks: Snapshot, seeds: QuerySeeds, near: Nearness | None) -> list[Reset]:
-        """What walks start from: all seeds, and where a conjunction is asked for, each phrase."""
+        """The starts of walks: all seeds, and, for a conjunction, each phrase."""
         rows, shares = seed_passages(None if near is None else near.cosines, None, self.config)
         numbers = [*seeds.weights, *(passage_number(chunks.ids[row]) for row in rows.tolist())]
         resets = [(np.array(numbers, np.int64), np.array([*seeds.weights.values(), *shares]))]
@@ -242,7 +242,7 @@ class ReadGraph:
         return found
 
     def _others(self, query: Query[HippoRAGState]) -> Steps[list[str]]:
-        """Passages that count without being near or walked to: the least near, or all of a small index."""
+        """Passages that count although they are neither near nor reached: the least near, or all of a small index."""
         if self.config.published.ensemble == "trust":
             return []
         if self.view.passages <= SMALL:
@@ -263,7 +263,7 @@ class ReadGraph:
 
 
 def _enough(hits: Hits, shown: Mask, most: int) -> bool:
-    """Whether so many of the hits may be shown, and are nearer than the last: of equally near rows, a store chooses."""
+    """Whether `most` of the hits may be shown and are nearer than the last hit: a store picks among equal rows."""
     near = np.asarray(hits.scores)[shown[hits.rows]]
     return len(near) > most and bool(near[most - 1] > hits.scores[-1] + _EQUAL)
 
@@ -272,7 +272,7 @@ AskedGraph: TypeAlias = WholeGraph | ReadGraph
 
 
 class GraphView:
-    """Reads of the graph of an index what questions and writes need.
+    """Reads the parts of an index's graph that questions and writes need.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ class GraphView:
 
     @property
     def passages(self) -> int:
-        """How many there are."""
+        """The number of passages."""
         return self._storage.struct.counters.get("chunks", 0)
 
     @property
@@ -297,12 +297,12 @@ class GraphView:
     def asked(
         self, state: HippoRAGState, allowed: Mask | None, selection: Selection, config: SearchConfig
     ) -> Steps[AskedGraph]:
-        """The graph as a question may see it.
+        """The graph, restricted to what a question may see.
 
         Parameters
         ----------
-        state, allowed : all of the index, and which of its chunks may be returned, where it is in memory
-        selection : which chunks may be returned, where it is not
+        state, allowed : for an index in memory, the whole index and a mask of the chunks that may be returned
+        selection : for other indexes, the chunks that may be returned
         """
         if not self.rows.is_stored:
             return WholeGraph(state, (yield from offload(state.visible, allowed)))
@@ -322,13 +322,13 @@ class GraphView:
         return QuestionGraph(self.rows.reader, allowed, self.passages, config)
 
     def stated(self, question: QuestionGraph, facts: Iterable[Fact]) -> Steps[set[Fact]]:
-        """Those facts that a passage states which may be returned."""
+        """The facts that are stated by a passage that may be returned."""
         passages = yield from offload(question.passages_with, list(facts))
         contents = yield from self.rows.passages(passages)
         return {fact for each in contents.values() for fact in each.statements}
 
     def lost(self, passages: Iterable[Passage]) -> Steps[tuple[list[str], list[Fact]]]:
-        """The phrases and facts of passages as they were that no passage has any more."""
+        """The phrases and facts of earlier passages that no passage has any more."""
         question = self._question(Selection(), SearchConfig())
         held = HippoRAGState().with_names(list(passages))
         phrases = yield from offload(question.frequencies, list(held.phrases))
@@ -336,12 +336,12 @@ class GraphView:
         return [one for one in held.phrases if one not in phrases], [one for one in held.facts if one not in facts]
 
     def consisting(self, chunks: Snapshot, has_terms: bool) -> Steps[HippoRAGState]:
-        """The state of some chunks, from what they consist of."""
+        """The state of some chunks, made from their stored passages."""
         contents = yield from self.rows.passages(chunks.ids)
         return HippoRAGState.of(chunks, [contents.get(i, Passage({}, {})) for i in chunks.ids], has_terms=has_terms)
 
     def drawn(self, found: GraphSearchResult[Any]) -> Steps[GraphSearchResult[KnowledgeGraph]]:
-        """A result over all of the graph, or over what the best passages of the answer and of the walk consist of."""
+        """A result over the whole graph, or over the graph of the best passages of the answer and of the walk."""
         if isinstance(found.graph, KnowledgeGraph):
             return found
         scores = found.scores if found.walked is None else found.walked

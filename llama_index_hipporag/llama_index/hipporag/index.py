@@ -44,8 +44,8 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     The phrases of a question are linked to the graph, and a walk from there finds passages that are connected to the
     question only through other passages.
 
-    Parameters of the graph are stored with the index and cannot be changed afterwards. Deviations from
-    paper and published code are listed in the documentation of the package.
+    Parameters of the graph are stored with the index and cannot be changed later. The documentation of the package
+    lists the deviations from paper and published code.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     normalizer : when two phrases are the same. "unicode" keeps all scripts; "legacy" is the published rule
     entity_nodes : whether entities without a triple are phrases of the graph too [True; published
         code: False]
-    phrase_vectors : whether phrases are embedded, and similar ones searched, with each write. Otherwise the first
-        search that needs this embeds all phrases (`linking="entities"`, `synonyms=True`), and later writes those that
+    phrase_vectors : whether each write embeds its phrases and searches for similar ones. Otherwise the first search
+        that needs this (`linking="entities"`, `synonyms=True`) embeds all phrases, and later writes embed those that
         they add [False]
     fact_vectors : the same for facts, which `linking="facts"` needs [False]
     synonym_threshold : smallest cosine of similar phrases, in (0, 1] [0.8, as published]
-    max_synonyms : similar phrases kept for each phrase, at least 1; an edge requires each phrase on the list of the
-        other [100]
+    max_synonyms : number of similar phrases kept for each phrase, at least 1; an edge requires that each phrase is on
+        the list of the other [100]
     min_synonym_length : letters and digits that a phrase needs to have synonyms [3, as published]
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
@@ -125,7 +125,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     def paper(version: Version = "v1") -> dict[str, Any]:
         """The published graph as keywords: `HippoRAGIndex(nodes, **HippoRAGIndex.paper())`.
 
-        The extractor of the papers is the default. What the paper leaves open has the value of the authors' code.
+        The extractor of the papers is the default. Values that the paper leaves open are those of the authors' code.
 
         Parameters
         ----------
@@ -157,10 +157,9 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     def export_to(self, store: PropertyGraphStore) -> None:
         """Write the graph into any LlamaIndex property graph store.
 
-        Phrases become entities with the label "phrase", passages chunks with their text and metadata, facts
-        relations with their own label, synonym edges, once phrases are embedded, relations "NEAR" and mentions
-        relations "MENTIONS".
-        Later writes to the index do not update the store.
+        Phrases become entities with the label "phrase", and passages become chunks with their text and metadata. Facts
+        become relations with their own label, synonym edges (once phrases are embedded) relations "NEAR", and mentions
+        relations "MENTIONS". Later writes to the index do not update the store.
 
         Parameters
         ----------

@@ -38,9 +38,9 @@ class Demonstration:
 
     Attributes
     ----------
-    passages : what was retrieved, with some that do not help
+    passages : the retrieved passages, including some that do not help
     question : the question
-    thoughts : the steps, a sentence each; the last has the answer after the text that ends the loop
+    thoughts : the steps, one sentence each; the last has the answer after the text that ends the loop
     """
 
     passages: Sequence[str]
@@ -57,8 +57,7 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
     is repeated, for at most `max_steps` retrievals. With one retrieval, no LLM is called.
 
     A passage that is retrieved several times has the highest of its scores, so the scores are on the retriever's
-    scale. If the model fails, the passages so far are returned, and
-    a `FallbackEvent` says why.
+    scale. If the model fails, the passages so far are returned, and a `FallbackEvent` says why.
 
     Parameters
     ----------
@@ -67,8 +66,8 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
     max_steps : maximum number of retrievals, at least 1 [4: the paper's for MuSiQue; 2 for HotpotQA and 2Wiki]
     similarity_top_k : maximum number of nodes, in the result and in each prompt
     stop : text that ends the loop, case-insensitive; as published
-    demonstrations : worked examples of whole chains that stand before the question in place of the default one, which
-        has one step; the paper has one, of the questions that are asked
+    demonstrations : worked examples of whole chains before the question, in place of the default one, which has one
+        step; the paper uses one, for a question of the same data set
     prompts : {"thought": ...} replaces the default prompt; variables `passages`, `question` and `thoughts`
     """
 
@@ -102,11 +101,11 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
     def paper(data: Literal["musique", "hotpotqa", "2wiki"] = "musique") -> dict[str, Any]:
         """The values of HippoRAG's paper (appendix H): `IRCoTRetriever(retriever, **IRCoTRetriever.paper())`.
 
-        The demonstration is yours to give: the paper takes a question of the training data.
+        You must pass the demonstration yourself: the paper takes a question of the training data.
 
         Parameters
         ----------
-        data : what is asked about; it decides the number of steps
+        data : the data set of the questions; it determines the number of steps
 
         Raises
         ------
@@ -168,5 +167,5 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
 
 
 def _one_line(reply: str) -> str:
-    """The model's reply without its internal reasoning and without what announces it, on one line."""
+    """The model's reply on one line, without its internal reasoning and without an introduction."""
     return " ".join(plain_answer(reply).split())

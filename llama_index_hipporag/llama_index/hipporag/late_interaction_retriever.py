@@ -1,4 +1,4 @@
-"""`LateInteractionRetriever`: nodes by the vectors of their tokens, as the baseline ColBERTv2 of HippoRAG's paper."""
+"""`LateInteractionRetriever`: nodes by the vectors of their tokens, like the baseline ColBERTv2 of HippoRAG's paper."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,14 +18,14 @@ __all__ = ["LateInteractionRetriever"]
 
 
 class LateInteractionRetriever(ShortRepr, BaseRetriever):
-    """Ranks all of some nodes by late interaction, in memory (:mod:`llama_index.hipporag.text.late_interaction`).
+    """Ranks given nodes by late interaction, in memory (:mod:`llama_index.hipporag.text.late_interaction`).
 
-    The texts, with what of the metadata embedding models see, are encoded by the first question.
+    The first question encodes the texts, with the metadata that embedding models see.
 
     Parameters
     ----------
     nodes : such as `index.docstore.docs.values()`
-    encoder : the model: an object with `encode_query(text)` and `encode_texts(texts)`, which give the vectors of tokens
+    encoder : the model: an object whose `encode_query(text)` and `encode_texts(texts)` return vectors of tokens
     similarity_top_k : maximum number of nodes, at least 1 [10]
 
     Raises

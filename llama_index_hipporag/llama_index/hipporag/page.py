@@ -21,16 +21,16 @@ _PASSAGES = 500
 _EXPLAINED = 12  # passages whose chains of facts are highlighted
 _RELATIONS = 60  # characters of the label of an edge
 _SNIPPET = 140
-_LEAST_TRUST = 0.1  # in the walk, from which its ways are drawn
-_MOST_PHRASES = 5  # of a way: each fact halves what the walk brings, and a longer way explains nothing
-_LEAST_SHARE = 0.002  # of the best passage's in the walk, from which a way is drawn: two or three facts away
+_LEAST_TRUST = 0.1  # least trust in the walk for which its paths are drawn
+_MOST_PHRASES = 5  # of a path: each fact halves what the walk brings, and a longer path explains nothing
+_LEAST_SHARE = 0.002  # least share of the best passage's score in the walk for a path: two or three facts away
 _GROUPS = (Group("linked", "Phrase of the question"), Group("phrase", "Phrase"), Group("passage", "Passage"))
 
 
 def rows_to_show(
     state: HippoRAGState, graph: KnowledgeGraph, allowed: Mask | None, query: LastQuery | None
 ) -> tuple[list[int], list[str]]:
-    """Phrases (rows) and passages (ids) of the page: first those of the last answer and of the ways to it.
+    """Phrases (rows) and passages (ids) of the page: first those of the last answer and of the paths to it.
 
     Parameters
     ----------
@@ -61,14 +61,14 @@ def page_of(
     phrases: Sequence[int],
     passages: Sequence[str],
 ) -> Page:
-    """Phrases, the facts and synonym edges between them, and passages; the ways to the last answer are highlighted.
+    """Phrases, the facts and synonym edges between them, and passages; the paths to the last answer are highlighted.
 
     Parameters
     ----------
     graph, allowed : see :func:`rows_to_show`
     texts : text of each passage to show
     query : the last query and its search result, if any
-    phrases, passages : what to show, see :func:`rows_to_show`
+    phrases, passages : those to show, see :func:`rows_to_show`
     """
     ways: dict[str, list[int]] = {}
     if query is not None:
@@ -101,7 +101,7 @@ def _phrase_nodes(
     ways: Mapping[str, Sequence[int]],
     query: LastQuery | None,
 ) -> Iterator[Node]:
-    """Phrases, as large as they are active, or as they are frequent if there is no question."""
+    """Phrases, sized by their activity, or, without a question, by their frequency."""
     active, linked = np.zeros(graph.shape[1]), set[int]()
     if query is not None:
         active[query.found.nodes] = query.found.active
@@ -146,7 +146,7 @@ def _answer(
     ways: Mapping[str, Sequence[int]],
     query: LastQuery | None,
 ) -> Iterator[Facts | Results]:
-    """The passages of the answer, each with the way to it or its beginning, and where the walk starts."""
+    """The passages of the answer, each with the path to it or its beginning, and the start of the walk."""
     if query is None:
         return
     items = []
@@ -161,7 +161,7 @@ def _answer(
 
 
 def _ways(found: GraphSearchResult[KnowledgeGraph], answer: Sequence[str]) -> dict[str, list[int]]:
-    """For each of the first passages that the walk led to, the phrases from the question to it."""
+    """For each of the first passages that the walk reached, the phrases from the question to it."""
     chunks = found.state.chunks
     rows = {node_id: chunks.row_of(node_id) for node_id in answer[:_EXPLAINED]}
     ways = {node_id: way_to(found, row) for node_id, row in rows.items() if _is_walked(found, row)}
@@ -169,10 +169,10 @@ def _ways(found: GraphSearchResult[KnowledgeGraph], answer: Sequence[str]) -> di
 
 
 def _is_walked(found: GraphSearchResult[KnowledgeGraph], row: int) -> bool:
-    """Whether a passage is in an answer for the walk's sake: the walk is trusted, and reaches it.
+    """Whether a passage is in an answer because of the walk: the walk is trusted, and reaches it.
 
-    There is a path between nearly any two phrases of a graph. One to a passage that nearness alone has found would be
-    drawn through what has nothing to do with the question.
+    There is a path between nearly any two phrases of a graph. A path to a passage that only nearness has found would
+    lead through phrases that are unrelated to the question.
     """
     if found.walked is None or found.fallback:
         return False
@@ -192,7 +192,7 @@ def _edges(
     passages: Mapping[str, str],
     ways: Mapping[str, Sequence[int]],
 ) -> list[Edge]:
-    """Facts between phrases with their relations, and the phrases of passages; the ways are highlighted."""
+    """Facts between phrases with their relations, and the phrases of passages; the paths are highlighted."""
     place = {row: i for i, row in enumerate(phrases)}
     lit = {frozenset(pair) for way in ways.values() for pair in pairwise(way)}
     among = graph.adjacency(synonyms=True)[phrases][:, phrases].tocoo()

@@ -1,4 +1,4 @@
-"""`PassageGraph`: the passages of an index as rows of a graph; each passage adds its part and takes it away."""
+"""`PassageGraph`: the passages of an index as rows of a graph, in which each adds and removes its own part."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ Lists = Mapping[str, Mapping[str, float]]
 
 
 class PassageGraph:
-    """Reads and writes the rows of one index, unless its graph is in memory, where nobody would read them.
+    """Reads and writes the rows of one index; does nothing if the graph is in memory, where no rows are needed.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ class PassageGraph:
     Attributes
     ----------
     is_stored : whether the graph has rows
-    common : phrases that were too common to join passages when a question last met them; the next one reads first
-        whether they still are
+    common : phrases that were too common to join passages when a question last met them; the next question first
+        checks whether they still are
     """
 
     def __init__(self, rows: GraphRows, records: Records) -> None:
@@ -51,7 +51,7 @@ class PassageGraph:
         self.common: frozenset[int] = frozenset()
 
     def replace(self, passages: Mapping[str, Passage | None]) -> Steps[Mapping[str, Passage]]:
-        """Store what passages consist of now, None for one that is removed; returns what they consisted of before.
+        """Store new contents of passages, None for a removed one; returns the earlier contents.
 
         The graph changes by the difference.
         """
@@ -88,21 +88,21 @@ class PassageGraph:
         yield from offload(self._rows.change, both, {**gone.labels, **new.labels})
 
     def passages(self, node_ids: Collection[str]) -> Steps[dict[str, Passage]]:
-        """What those passages that are stored consist of."""
+        """The contents of the given passages, as far as they are stored."""
         stored = yield from self._records.get_many(_PASSAGES, node_ids)
         return {node_id: _passage(content) for node_id, content in stored.items()}
 
     def all_passages(self) -> Steps[list[Passage]]:
-        """What all passages consist of."""
+        """The contents of all passages."""
         return [_passage(content) for content in (yield from self._records.get_all(_PASSAGES)).values()]
 
     def lists(self, phrases: Sequence[str]) -> Steps[csr_matrix]:
-        """The lists of similar phrases of some phrases, without others that are on them."""
+        """The lists of similar phrases of some phrases, without phrases that are not among these."""
         ids = [phrase_id(phrase) for phrase in phrases]
         return read_lists((yield from self._records.get_many(SIMILAR, ids)), ids)[0]
 
     def node_ids(self, numbers: Ints) -> Steps[list[str]]:
-        """The ids of those passages that are stored, by the numbers of their nodes."""
+        """The ids of the stored passages with these node numbers."""
         stored = yield from self._records.get_many(_NUMBERS, map(str, numbers.tolist()))
         return [record["id"] for record in stored.values()]
 
@@ -127,7 +127,7 @@ def _passage(content: Mapping[str, Any]) -> Passage:
 
 
 def read_lists(stored: dict[str, Record], ids: Sequence[str]) -> tuple[csr_matrix, Ints]:
-    """The lists of phrases from their records, and the rows of those with an unknown phrase, which is left out."""
+    """The lists of phrases from their records, without unknown phrases, and the rows of lists that had one."""
     place = {row_id: row for row, row_id in enumerate(ids)}
     rows, columns, cosines = [], [], []
     for row_id, record in stored.items():

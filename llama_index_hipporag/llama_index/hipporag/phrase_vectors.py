@@ -1,4 +1,4 @@
-"""`PhraseVectors`: keeps vectors of phrases, and for each phrase the list of those similar to it."""
+"""`PhraseVectors`: keeps vectors of phrases, and for each phrase the list of similar ones."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -19,8 +19,8 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 
 __all__ = ["PhraseVectors"]
 
-_AT_ONCE = 200  # vectors to which near ones are looked for together
-_MORE = 4  # times as many are asked for while all of those found are similar
+_AT_ONCE = 200  # vectors whose neighbours are searched together
+_MORE = 4  # factor by which more are requested while all that were found are similar
 _MOST = 16_000
 
 Ints = NDArray[np.int64]
@@ -28,17 +28,17 @@ Floats = NDArray[np.float32]
 
 
 class _Held(NamedTuple):
-    """Phrases with vectors, and their lists, shape (m, m): all of them, or those that a write needs."""
+    """Phrases with vectors, and their lists, shape (m, m): all phrases, or those that a write needs."""
 
     phrases: Snapshot
     lists: csr_matrix
 
 
 class PhraseVectors:
-    """Updates the vectors, the lists, and the edges that follow from these.
+    """Updates the vectors, the lists, and the edges that follow from the lists.
 
-    A list is stored before the rows of the phrases on it, so that :meth:`load` can repair the remains of a write that
-    was killed: a list with a phrase that has no row is recomputed, since it may lack an entry.
+    A list is stored before the rows of the phrases on it, so that :meth:`load` can repair the remains of a killed
+    write: a list with a phrase that has no row is recomputed, since it may lack an entry.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class PhraseVectors:
         return lists
 
     def add(self, state: HippoRAGState, new: Sequence[str]) -> Steps[csr_matrix | None]:
-        """Store a vector and a list for each of some phrases that have none; returns all lists, where they are held."""
+        """Store a vector and a list for each phrase that has none; returns all lists, if they are in memory."""
         vectors = yield from self._resources.embed(list(new), "phrases")
         held = yield from self._around(state, vectors)
         ids = [phrase_id(phrase) for phrase in new]
@@ -102,12 +102,12 @@ class PhraseVectors:
         return None if self._rows.is_stored else lists
 
     def forget(self, ids: Sequence[str]) -> Steps[None]:
-        """Delete what a write that was killed has left of phrases."""
+        """Delete what a killed write has left of phrases."""
         yield from self._storage.space(PHRASES).remove(ids)
         yield from self._records.delete(SIMILAR, ids)
 
     def _losers(self, held: _Held, ids: Sequence[str]) -> tuple[NDArray[np.bool_], Ints, Ints]:
-        """Which phrases stay, which of these lose one from their list, and from a full list."""
+        """Which phrases stay, which of these lose a phrase from their list, and which lose one from a full list."""
         kept = np.ones(len(held.phrases), np.bool_)
         rows = held.phrases.rows_of(ids)
         kept[rows[rows >= 0]] = False
@@ -116,7 +116,7 @@ class PhraseVectors:
         return kept, losers, losers[counts[losers] >= self._config.max_synonyms]
 
     def _around(self, state: HippoRAGState, vectors: Floats) -> Steps[_Held]:
-        """All phrases, or, where they are not in memory, those similar to some vectors and those on their lists."""
+        """All phrases, or, if they are not in memory, those similar to some vectors and those on their lists."""
         space = self._storage.space(PHRASES)
         whole = space.whole()
         if whole is not None:

@@ -29,16 +29,16 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
 
     Nodes that share phrases with others or are connected to the question by facts move up; nodes that only resemble
     the question move down. Nodes that the index does not contain keep their positions. Without a question the walk
-    starts from the nodes alone.
+    starts only from the nodes.
 
-    Scores are in [0, 1], the best node 1: those of the walk for nodes of the index; another node has the score of the
-    node before it. An index that is served from stores knows nodes by their ids alone.
+    Scores are in [0, 1], 1 for the best node. Nodes of the index have scores of the walk; another node has the score of
+    the node before it. An index that is served from stores recognises nodes only by their ids.
 
     Parameters
     ----------
     index : the :class:`HippoRAGIndex` whose graph is walked
-    node_weight : share of the reset distribution for the nodes, by their ranks, in (0, 1]; the rest is for the phrases
-        [0.3]
+    node_weight : share of the reset distribution for the nodes, split by their ranks, in (0, 1]; the rest is for the
+        phrases [0.3]
     filters : the walk uses only passages that pass them [None]
     top_n, token_budget : see :class:`~llama_index.ragkit.index.postprocessor.DerivedPostprocessor`
 

@@ -96,7 +96,7 @@ _PARAGRAPH_ENTITIES = (
 
 
 def _one_shot(task: str, given: str, answer: str, request: str) -> ChatPromptTemplate:
-    """The form of the published prompts: the task to the system, one paragraph with its answer, and the request."""
+    """The form of the published prompts: the task as system message, one paragraph with its answer, and the request."""
     return ChatPromptTemplate.from_messages(
         [("system", task.rstrip()), ("user", given), ("assistant", answer), ("user", request)]
     )
@@ -128,7 +128,7 @@ PUBLISHED_PROMPTS: Mapping[str, ChatPromptTemplate] = MappingProxyType(
         ),
     }
 )
-"""The paper's prompts by their form (section 2.3 and appendix I), in our words: one paragraph as a demonstration.
+"""Prompts in the form of the paper's (section 2.3 and appendix I), in our words: one paragraph as a demonstration.
 
 Those of a passage are `OpenIEExtractor.paper()`; "question" is for `prompts=` of a retriever.
 """
@@ -165,11 +165,11 @@ THOUGHT_PROMPT = with_example(
 
 
 def thought_prompt(demonstrations: Sequence[tuple[str, str, Sequence[str]]]) -> ChatPromptTemplate:
-    """The prompt for a thought with whole chains as worked examples, of which each step is a turn.
+    """The prompt for a thought, with whole chains as worked examples, one turn per step.
 
     Parameters
     ----------
-    demonstrations : passages, question and steps of each
+    demonstrations : passages, question and steps of each example
     """
     turns = []
     for passages, question, thoughts in demonstrations:

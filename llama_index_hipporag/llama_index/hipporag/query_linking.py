@@ -58,7 +58,7 @@ class Linker:
     normalizer : that of the graph
     embed : texts -> steps of their vectors
     ask : (name of a prompt, parser of the reply, variables of the prompt) -> steps of the parsed reply; not needed
-        where the configuration uses no LLM
+        if the configuration uses no LLM
     """
 
     config: SearchConfig
@@ -76,7 +76,7 @@ class Linker:
         try:
             return (yield from self._linked(graph, question, vector))
         except ExtractionError as error:
-            logger.warning("No links for %r, so a dense search is used. %s", question, error)
+            logger.warning("No links were found for %r, so a dense search is used. %s", question, error)
             return QuerySeeds(reason=str(error))
 
     def _linked(self, graph: AskedGraph, question: str, vector: Floats | None) -> Steps[QuerySeeds]:
@@ -154,8 +154,8 @@ class Linker:
     ) -> Steps[list[tuple[Fact, float]]]:
         """The facts that a language model finds helpful (HippoRAG 2's recognition graph), in its order.
 
-        Numbers of no fact are ignored, so that a fact can be dropped but not invented; a reply with no other number is
-        a failure.
+        Numbers that belong to no fact are ignored, so a fact can be dropped but not invented; a reply with only such
+        numbers is a failure.
         """
         reply = yield from self.ask(
             "facts",
@@ -173,7 +173,7 @@ class Linker:
 def _compared(
     encoder: TokenEncoder, names: Sequence[str], near: Sequence[list[tuple[str, float]]], most: int, threshold: float
 ) -> list[list[tuple[str, float]]]:
-    """Of the phrases near to each name, the `most` nearest by their tokens, with these similarities."""
+    """The `most` nearest by their tokens of the phrases near to each name, with these similarities."""
     found = []
     for name, hits in zip(names, near, strict=True):
         phrases = [phrase for phrase, _ in hits]
@@ -191,7 +191,7 @@ def _read_facts(reply: str, count: int) -> FactFilter:
 
 
 def _seeds_of(links: Sequence[Link], reason: str) -> QuerySeeds:
-    """The seeds of these links; of several for one phrase the last is used, as published."""
+    """The seeds of these links; if a phrase has several, the last is used, as published."""
     weights = {link.row: link.weight for link in links}
     if not any(weights.values()):
         return QuerySeeds(reason=reason)

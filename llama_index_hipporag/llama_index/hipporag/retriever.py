@@ -43,7 +43,7 @@ _AT_ONCE = 32  # questions of a batch whose walks and scores are in memory toget
 
 
 class HippoRAGRetrievalEvent(BaseEvent):
-    """The phrases and facts that a question was linked to."""
+    """The phrases and facts to which a question was linked."""
 
     question: str
     linked: list[str]
@@ -58,15 +58,15 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     """Retrieves passages from a :class:`HippoRAGIndex`.
 
     A question is linked to phrases of the graph. Personalised PageRank starts there and activates nodes connected to
-    them by facts, synonym edges and passages; the score of a passage combines its probability with its nearness to
-    the question, dense and lexical together. Where nothing is linked, a language model for the linking fails, or the
-    walk has nothing to do with what is near to the question, nearness alone decides, which :meth:`explain` and an
-    event (:class:`~llama_index.ragkit.FallbackEvent`) report.
+    them by facts, synonym edges and passages. The score of a passage combines its probability with its nearness to the
+    question, dense and lexical together. If nothing is linked, a language model for the linking fails, or the walk is
+    unrelated to the passages near to the question, only nearness is used; :meth:`explain` and an event
+    (:class:`~llama_index.ragkit.FallbackEvent`) report this.
 
-    Scores are always in [0, 1], higher is better, and to be compared within one answer only. By default they
-    are those of nearness in standard deviations, less a penalty for a small share of a walk that is trusted
-    (`walk_weight`), and 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`);
-    the published methods give shares of the best. They do not depend on the scale of the embedding model's cosines.
+    Scores are always in [0, 1], higher is better, and comparable only within one answer. By default a score is nearness
+    in standard deviations, less a penalty for a small share of a trusted walk (`walk_weight`), mapped so that 0.5 is a
+    cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). The published methods give shares of the
+    best. Scores do not depend on the scale of the embedding model's cosines.
 
     Parameters
     ----------
@@ -74,28 +74,28 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         compares the question's entities with phrases by their vectors (HippoRAG 1); "facts" compares the
         question with facts (HippoRAG 2). Phrases or facts without vectors are embedded by the first search that needs
         them, which is a write to the index ["text"]
-    question_entities : for linking by entities: "rules", "llm", a mapping from questions to recorded ones, or a
+    question_entities : for linking by entities: "rules", "llm", a mapping from questions to recorded entities, or a
         function from a question to its entities, such as :meth:`SpacyExtractor.question_entities` ["rules"]
-    phrase_encoder : for linking by entities: a model of token vectors, such as ColBERT, by which the phrases whose
-        vectors are nearest to an entity are compared with it, in place of the cosine
+    phrase_encoder : for linking by entities: a model of token vectors, such as ColBERT, which compares an entity with
+        the phrases whose vectors are nearest to it, in place of the cosine
         (:mod:`llama_index.hipporag.text.late_interaction`) [None]
-    link_threshold : the smallest cosine of a phrase that an entity is linked to, in [-1, 1] [0]
-    facts_top_k : number of facts that a question is linked to, and of their phrases that are seeds [5]
-    filter_facts : whether a language model selects the helpful ones of these facts (one call) [False]
+    link_threshold : least cosine of a phrase to which an entity is linked, in [-1, 1] [0]
+    facts_top_k : number of facts to which a question is linked, and of their phrases that become seeds [5]
+    filter_facts : whether a language model selects the helpful facts among these (one call) [False]
     damping : probability of following an edge, in [0, 1); the rest is the restart probability [0.5]
     synonyms : whether similar phrases are connected [False; papers True]
     subject_weight : weight of the edge between a passage and its title, above 0; other phrases have 1 [10]
-    max_phrase_share : largest share of the passages that may have a phrase for it to join them, in (0, 1]: a phrase
-        that is nearly everywhere, such as the header of every page, tells nothing apart [0.5; papers 1]
-    passage_seeds, passage_seed_weight : whether the walk starts from passages too: "none"; "nearest": from those
-        nearest to the question, which have this total weight (that of a phrase is 1, or its specificity); "each": from
-        all, each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2 ["nearest", 0.01]
-    walk_weight : how much the walk counts beside nearness, in [0, 1]; 0 is nearness alone. A score is nearness + 7
+    max_phrase_share : largest share of the passages that a phrase may be in and still join them, in (0, 1]: a phrase
+        that is nearly everywhere, such as the header of every page, does not tell passages apart [0.5; papers 1]
+    passage_seeds, passage_seed_weight : whether the walk also starts from passages: "none"; "nearest": from those
+        nearest to the question, with this total weight (that of a phrase is 1, or its specificity); "each": from all,
+        each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2 ["nearest", 0.01]
+    walk_weight : how much the walk counts against nearness, in [0, 1]; 0 uses only nearness. A score is nearness + 7
         `walk_weight` * trust * log(share of the walk), see :func:`~llama_index.hipporag.search.ranking.trust`;
         `ensemble` of `published` has other sums [1; 0.8 for averages]
     lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.5; papers 0]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
-    published : what only the published searches and their ablations need; see
+    published : parameters that only the published searches and their ablations need; see
         :class:`~llama_index.hipporag.PublishedWalk`
     llm, prompts, retry, llm_mode, same_language : for question_entities="llm" (prompt "question") and `filter_facts`
         (prompt "facts"); see :class:`~llama_index.ragkit.DerivedRetriever`
@@ -177,7 +177,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         return (yield from super()._vector(bundle))
 
     def _embed_missing(self) -> Steps[None]:
-        """Embed phrases or facts, if the search needs vectors that the index has not."""
+        """Embed phrases or facts, if the search needs vectors that the index does not have."""
         options, state = self.options, (yield from self._index.writer.recovered()).state
         phrases = options.linking == "entities" or options.synonyms
         for work in (yield from self._builder.embedding(state, phrases, options.linking == "facts")):
@@ -222,8 +222,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     def retrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
         """Answer many questions, with the same results as `retrieve`, by joint walks.
 
-        32 questions are processed at a time, or `num_workers` if that is more, so that the memory beside that of the
-        index depends on the number of passages and phrases, not on that of the questions.
+        It processes 32 questions at a time, or `num_workers` if that is more. So the memory besides that of the index
+        depends on the number of passages and phrases, not on that of the questions.
         """
         return run_steps(self._batch([as_bundle(query) for query in queries]))
 
@@ -242,7 +242,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         waiting = deque(queries)
         del queries
         answers: list[list[NodeWithScore]] = []
-        while waiting:  # what a question was answered with is released with its block
+        while waiting:  # the data of an answer are released with its block
             size = min(len(waiting), max(_AT_ONCE, self.options.num_workers))
             answers += yield from self._answered([waiting.popleft() for _ in range(size)])
         return answers
@@ -255,7 +255,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         return answers
 
     def _search_many(self, queries: Sequence[Query[HippoRAGState]]) -> Steps[list[GraphSearchResult[Any]]]:
-        """The answers to questions of one state: any number where it is all of the index, else one."""
+        """The answers to questions of one state: any number if it is the whole index, else one."""
         query = queries[0]
         selection = query.contents.selection if isinstance(query.contents, ViewContents) else self.selection
         graph = yield from self._builder.graph.asked(query.state, query.allowed, selection, self.options)
@@ -272,7 +272,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         return list((yield from offload(answer, self.options, query.wanted)))
 
     def _seeds(self, graph: AskedGraph, query: Query[HippoRAGState]) -> Steps[tuple[QuerySeeds, Nearness | None]]:
-        """The seeds of a question, and its nearness to passages where the search needs it."""
+        """The seeds of a question, and its nearness to passages if the search needs it."""
         vector = (yield from query.vector()) if self.options.linking == "facts" else None
         seeds = yield from self._linker.link(graph, query.text, vector)
         if self.options.published.ensemble == "trust" and seeds.links:

@@ -59,7 +59,7 @@ def fact_text(fact: Fact) -> str:
 
 
 def extracts_terms(components: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether a graph has terms in lower case: not if its extractor is set to extract none.
+    """Whether a graph has terms in lower case: it does unless its extractor is set to extract none.
 
     Parameters
     ----------
@@ -77,10 +77,10 @@ class HippoRAGState:
     chunks : vectors and keys
     phrases : phrase -> its row
     facts : fact -> its column in the graph
-    phrase_vectors : vectors of the first `len(phrase_vectors)` phrases, in their order: of all, or of none before a
-        search needs them; the keys are the phrases
-    fact_vectors : vectors of facts, which are encoded in the keys, in a separate order of rows: of all, or of none
-        before a search needs them
+    phrase_vectors : vectors of the first `len(phrase_vectors)` phrases, in their order: of all phrases, or of none
+        until a search needs them; the keys are the phrases
+    fact_vectors : vectors of facts, which are encoded in the keys, in a separate order of rows: of all facts, or of
+        none until a search needs them
     has_terms : whether the graph has terms in lower case, not only names
     """
 
@@ -103,7 +103,7 @@ class HippoRAGState:
         return np.fromiter(map(self.facts.__getitem__, facts), np.int64, len(facts))
 
     def known_names(self, normalizer: Normalizer) -> KnownNames:
-        """The phrases, to be found in questions; their numbers are rows."""
+        """Finds the phrases in questions; their numbers are rows."""
         if normalizer not in self._known_names:
             self._known_names[normalizer] = KnownNames(list(self.phrases), normal_form(normalizer))
         return self._known_names[normalizer]
@@ -122,12 +122,12 @@ class HippoRAGState:
         lists: csr_matrix | None = None,
         has_terms: bool = True,
     ) -> "HippoRAGState":
-        """The state of chunks, all of an index or some.
+        """The state of all chunks of an index, or some.
 
         Parameters
         ----------
-        passages : what each chunk consists of
-        lists : of similar phrases, of those with a vector
+        passages : the phrases and facts of each chunk
+        lists : of similar phrases, for those with a vector
         """
         phrases, facts = phrase_vectors or Snapshot.empty(), fact_vectors or Snapshot.empty()
         # Phrases with a vector come first, in the order of their vectors.
@@ -140,7 +140,7 @@ class HippoRAGState:
         return replace(state, graph=replace(state, graph=blank).graph_with(passages))
 
     def arrays(self) -> Arrays:
-        """What a whole index knows beside its vectors, as arrays."""
+        """The data of a whole index besides its vectors, as arrays."""
         letters, ends = PackedWords(list(self.phrases)).arrays
         facts = PackedFacts.to_arrays(list(self.facts))
         return nested({"graph": self.graph.arrays, "facts": facts, "phrases": {"letters": letters, "ends": ends}})
@@ -165,7 +165,7 @@ class HippoRAGState:
         )
 
     def without(self, rows: Rows) -> tuple["HippoRAGState", list[str], list[Fact]]:
-        """The state without some passages, and the phrases and facts that no other has; chunks and vectors are kept."""
+        """The state without some passages, and phrases and facts that only they had; chunks and vectors are kept."""
         if not len(rows):
             return self, [], []
         graph, phrases, facts = self.graph.without(rows)
@@ -173,7 +173,7 @@ class HippoRAGState:
         return left, list(map(self.phrases.at, phrases.tolist())), list(map(self.facts.at, facts.tolist()))
 
     def with_lists(self, lists: csr_matrix) -> "HippoRAGState":
-        """The state with lists of similar phrases, of the first phrases or of all."""
+        """The state with lists of similar phrases, for the first phrases or for all."""
         graph = self.graph.extended([], [], [], [], [], resized(lists, len(self.phrases)))
         return replace(self, graph=graph)
 
@@ -199,7 +199,7 @@ class HippoRAGState:
         )
 
     def visible(self, allowed: Mask | None) -> KnowledgeGraph:
-        """The graph of the allowed passages alone."""
+        """The graph of only the allowed passages."""
         return self.graph if allowed is None else recent(self._restricted, allowed, self.graph.restricted)
 
     @cached_property

@@ -28,9 +28,10 @@ _SUMS = "head_sums"
 class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
     """Keeps the sums over the heads of all nodes, and the head stores, up to date.
 
-    A state of the whole index has the sums. Where there is none they are a record, which a write changes with
-    everything else or not at all; heads then vote among the nodes near to the question, those with words of one of its
-    aspects, and those that the head stores find for it; without such stores those near to it by the whole vector.
+    A state of the whole index has the sums. An index that is served from stores has no such state; its sums are a
+    record, which a write changes together with everything else or not at all. Heads then vote among the nodes near to
+    the question, those with words of one of its aspects, and those that the head stores find for the aspect. Without
+    head stores these are the nodes near to the aspect by the whole vector.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
     Raises
     ------
     ConfigurationError
-        If vectors are to be stored as float16 in vector stores, which is for these to decide.
+        If `dtype` is "float16" for an index in vector stores, which decide themselves how vectors are stored.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
     # -- writing ------------------------------------------------------------------------------------
 
     def load(self) -> Steps[MRAGState]:
-        """All of the index where it is in memory, else nothing."""
+        """The whole index if it is in memory, else an empty state."""
         chunks = self.storage.space().whole()
         if chunks is None:
             return MRAGState()
@@ -89,7 +90,7 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
         return {"inverse": state.inverse, "norms": sums.norms, "units": sums.units}
 
     def load_arrays(self, arrays: Arrays) -> MRAGState | None:
-        """The state of :meth:`arrays_of`; None if these are of another number of vectors or heads."""
+        """The state of :meth:`arrays_of`; None if the arrays have another number of vectors or heads."""
         chunks = self.storage.snapshot()
         heads, inverse = self._heads.number(chunks.dim), arrays["inverse"]
         if not heads or inverse.shape != (heads, len(chunks)):
@@ -98,7 +99,7 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
         return MRAGState(chunks, heads, sums, inverse, self._heads.stores, self._heads.own)
 
     def apply(self, state: MRAGState, change: Change) -> Steps[MRAGState]:
-        """Bring the sums up to date, and the head stores."""
+        """Bring the sums and the head stores up to date."""
         chunks, dimension = self.storage.space().whole(), self.storage.struct.embedding.get("dimension")
         if not dimension or not (change.added or change.removed):
             return state
@@ -135,7 +136,7 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
         return HeadSums.empty(heads, size) if record is None else HeadSums.from_record(record)
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[MRAGState]:
-        """The nodes near to a question, with the sums over all, or over those that the selection names."""
+        """The nodes near to a question, with the sums over all nodes, or over those that the selection names."""
         dimension = near.rows.dim or 0
         heads = self._heads.number(dimension)
         sums = (yield from self._stored_sums(heads, dimension)) if selection.only is None else None
@@ -155,6 +156,6 @@ def _changed(sums: HeadSums, change: Change, heads: int, own: int) -> HeadSums:
     gone = [node_id for node_id in change.removed if node_id in change.before]
     if gone:
         sums = sums.remove(split_heads(change.before.vectors_of(gone), heads, own))
-    # What is repeated was counted by the write that stored it.
+    # Repeated nodes were counted by the write that stored them.
     new = [place for place, node in enumerate(change.added) if node.node_id not in change.repeated]
     return sums.add(split_heads(change.vectors[new], heads, own)) if new else sums

@@ -78,7 +78,7 @@ _HEADS = {"vote": "mrag", "num_candidates": 32, "vote_weight": 1.0, "lexical_wei
 
 PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
     {
-        # Sections 2.2 and 2.3: the question embedded whole, heads voting alone.
+        # Sections 2.2 and 2.3: the question is embedded as a whole, and only the heads vote.
         # Section 4.5, "two additional voting strategies".
         "mrag": {**_HEADS, "aspects": "none"},
         "decay": {**_HEADS, "aspects": "none", "vote": "decay"},

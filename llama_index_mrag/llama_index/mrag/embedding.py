@@ -1,6 +1,6 @@
 """Embedding models with heads: their flat vectors work in every LlamaIndex index and can be split into heads.
 
-A *flat* vector is the concatenation of the heads' vectors, after the model's own embedding where the model gives both.
+A *flat* vector is the concatenation of the heads' vectors, after the model's own embedding if the model gives both.
 `HeadEmbedding.split` returns the heads.
 """
 
@@ -44,12 +44,12 @@ class HeadEmbedding(BaseEmbedding):
         """
 
     def own_of(self, dim: int) -> int:
-        """How many of the `dim` numbers of a flat vector stand before the heads: the model's own embedding."""
+        """How many of the `dim` numbers of a flat vector precede the heads: the length of the model's own embedding."""
         return 0
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """What must stay the same for vectors to be comparable, in addition to the model's name."""
+        """The properties besides the model's name that must stay the same for vectors to be comparable."""
         return {}
 
     def split(self, vectors: npt.ArrayLike) -> npt.NDArray[np.float32]:

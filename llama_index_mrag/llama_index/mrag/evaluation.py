@@ -57,7 +57,7 @@ def random_baseline(
 def multi_aspect_table(
     evaluations: Sequence[Evaluation], queries: Sequence[LabelledQuery], category_of: Mapping[str, str]
 ) -> str:
-    """Success, category and weighted ratio of several systems as a markdown table, chance in its last row.
+    """Success, category and weighted ratio of several systems as a markdown table, with chance in the last row.
 
     Parameters
     ----------

@@ -15,14 +15,14 @@ class MRAGExplanation:
     ----------
     node_id, text : the node
     score : the retriever's score
-    nearness : dense and lexical nearness to the whole question in standard deviations; None if votes alone count
+    nearness : dense and lexical nearness to the whole question in standard deviations; None if only votes count
     cosine, lexical : of the question and the node: the cosine, and the BM25 score (0 with `lexical_weight=0`); None if
-        votes alone count
-    lexical_weight : weight of the BM25 score in nearness that this question chose, in [0, 1]; None if votes alone count
-    vote_weight : weight of votes beside nearness, in [0, 1]; 0 for a question of a single aspect
+        only votes count
+    lexical_weight : weight of the BM25 score in nearness for this question, in [0, 1]; None if only votes count
+    vote_weight : weight of votes against nearness, in [0, 1]; 0 for a question of a single aspect
     aspects : agreement of the voters of each aspect on the node, in [0, 1], highest first
     votes : every vote for the node, largest first
-    fallback : why the search was degraded (for example, no queries from the LLM); empty if it was not
+    fallback : why the search was degraded (for example, the LLM gave no queries); empty if it was not
     """
 
     node_id: str

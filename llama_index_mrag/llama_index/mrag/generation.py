@@ -54,7 +54,7 @@ class Generated:
 
     Attributes
     ----------
-    queries : each with the ids of its documents as gold; the id contains their number: `n05-003`
+    queries : each with the ids of its documents as gold; its id begins with their number, as in `n05-003`
     failures : id -> reason
     """
 

@@ -68,10 +68,10 @@ class HeadStores:
             yield from store.delete_vectors(rows)
 
     def discard(self, ids: Iterable[str]) -> Steps[None]:
-        """Delete what a write that was killed may have left of nodes that are about to be added.
+        """Delete rows that a killed write may have left of nodes that are about to be added.
 
-        A store that has had no row yet may refuse: LanceDB has no table until then. A store that cannot delete at all
-        is found by :meth:`put`.
+        A store that has never had a row may refuse: LanceDB has no table until then. A store that cannot delete at all
+        is detected by :meth:`put`.
         """
         try:
             yield from self.remove(ids)
@@ -104,7 +104,7 @@ class HeadStores:
         return hits
 
     def row_ids(self, queries: Floats, count: int, own: int) -> Steps[list[str]]:
-        """The ids of the rows that all stores find for all queries, each once.
+        """The ids of the rows that any store finds for any query, each once.
 
         Parameters
         ----------

@@ -52,15 +52,15 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     head_stores : vector stores, one per head, that are searched instead of the exact search, for questions without
         filters. They only speed up the search; pass the same stores again when the index is loaded. In an
         index that is served from stores they add the nodes that single heads find to those near to an aspect as a whole
-    dtype : "float32" keeps vectors unchanged; "float16" keeps about three significant digits in half the memory, and
-        not in an index that is served from stores
+    dtype : "float32" keeps vectors unchanged; "float16" keeps about three significant digits in half the memory, but
+        cannot be used in an index that is served from stores
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises
     ------
     ConfigurationError
-        If `dtype` is unknown or differs from that of the loaded index, or if the number of `head_stores` is not that of
-        the heads.
+        If `dtype` is unknown or differs from that of the loaded index, or if there are not as many `head_stores` as
+        heads.
     """
 
     index_struct_cls = MRAGStruct
@@ -119,7 +119,7 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     def paper() -> dict[str, Any]:
         """The published index as keywords: `MRAGIndex(nodes, embed_model=heads, **MRAGIndex.paper())`.
 
-        The paper's embeddings are those of the defaults of :class:`MultiHeadEmbedding` for a decoder: the heads of the
+        For the paper's embeddings, use :class:`MultiHeadEmbedding` with its defaults over a decoder: the heads of the
         last layer at the last token.
         """
         return {"dtype": "float32"}
@@ -151,7 +151,9 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
         state = self.state if query is None else query.found.state
         allowed = selection.allowed(state.chunks)
         nodes: int | None = state.sums.count if allowed is None else int(np.count_nonzero(allowed))
-        if selection.filters is not None and self.storage.space().whole() is None:  # a part of them is here
+        if (
+            selection.filters is not None and self.storage.space().whole() is None
+        ):  # only some of the nodes are in memory
             nodes = None
         state = state.only(allowed) if query is None else state
         texts = run_steps(texts_of(nodes_to_show(state, query), self.storage.get_node))

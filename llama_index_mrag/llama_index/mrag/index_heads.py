@@ -1,4 +1,4 @@
-"""`IndexHeads`: into how many heads the vectors of an index are split, by which model, and in which stores they lie."""
+"""`IndexHeads`: the number of heads of an index's vectors, the model that splits them, and the head stores."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -53,7 +53,7 @@ class IndexHeads:
 
     @property
     def described(self) -> dict[str, Any]:
-        """What the struct says of the heads."""
+        """The description of the heads in the struct."""
         struct, needed = self._storage.struct, {"heads": int, "model": dict, "stores": bool}
         has_own = "own" in struct.parameters_of("mrag", needed)
         return struct.parameters_of("mrag", {**needed, "own": int} if has_own else needed)
@@ -67,7 +67,7 @@ class IndexHeads:
     def number(self, dimension: int | None) -> int:
         """The number of heads; 0 without vectors.
 
-        A build in memory that was killed between its vectors and its end has stored none; it is that of the model.
+        A build in memory that was killed after it stored its vectors has stored no number; then it is the model's.
         """
         if not dimension:
             return 0
@@ -75,7 +75,7 @@ class IndexHeads:
         return known or with_heads(self._resources.embed_model).heads_of(dimension)
 
     def determine(self, dimension: int | None) -> int:
-        """The number of heads, which the struct gets with the first vectors."""
+        """The number of heads, which is stored in the struct with the first vectors."""
         described = self.described
         if not described["heads"] and dimension:
             model = with_heads(self._resources.embed_model)

@@ -19,11 +19,11 @@ __all__ = ["MultiHeadEmbedding"]
 class MultiHeadEmbedding(HeadEmbedding):
     """A Hugging Face text model's own embedding and its attention heads, with one vector per head.
 
-    A flat vector is the model's own embedding, of length 1, and behind it `len(layers) * heads * head_dim` numbers:
-    raw activations, as in the paper, whose norms enter the importance of a head, divided by 1,024. So cosines of flat
-    vectors are those of the model's own embedding, to about four decimals, and `split` returns the heads, whose cosines
-    do not depend on a factor. The own embedding is the last hidden state, pooled as the model's folder says
-    (`1_Pooling/config.json` of Sentence Transformers), or else as the heads are; further layers that such a folder may
+    A flat vector is the model's own embedding, of length 1, followed by `len(layers) * heads * head_dim` numbers: raw
+    activations, as in the paper, divided by 1,024; their norms enter the importance of a head. So cosines of flat
+    vectors are those of the model's own embedding, to about four decimals. `split` returns the heads, whose cosines do
+    not depend on a factor. The own embedding is the last hidden state, pooled as the model's folder says
+    (`1_Pooling/config.json` of Sentence Transformers), or else like the heads. Further layers that such a folder may
     name are left out.
 
     Any encoder or decoder of transformers whose attention ends in an output projection is supported. It is loaded at
@@ -36,13 +36,13 @@ class MultiHeadEmbedding(HeadEmbedding):
     pooling : "last" token, "cls" (first token) or "mean" over the tokens; "auto" is "last" for decoders,
         as published, and "mean" for encoders
     query_instruction, text_instruction : prefixes of questions and texts, without a separator
-    max_length : largest number of tokens used of a text; default what tokenizer and model allow
+    max_length : maximum number of tokens of a text; default the limit of tokenizer and model
     append_eos : whether each text ends with the end-of-sequence token. None: with pooling "last", unless the tokenizer
         already adds a final special token
     batch_size : texts per forward pass
     device : such as "cuda:0"; default the first available of "cuda", "mps" and "cpu"
     dtype : such as "bfloat16"; default that of the weights on a GPU, float32 on a CPU
-    own_embedding : whether flat vectors begin with the model's own embedding; without it they are the heads alone, as
+    own_embedding : whether flat vectors begin with the model's own embedding; without it they are only the heads, as
         in indexes of version 0.1
     projection : the suffix of the module name of the attention's output projection, for unknown models
     model_kwargs, tokenizer_kwargs : passed to `from_pretrained`, such as `attn_implementation`
@@ -123,16 +123,16 @@ class MultiHeadEmbedding(HeadEmbedding):
 
     @property
     def num_heads(self) -> int:
-        """Heads of a flat vector, those of all layers together."""
+        """The number of heads in a flat vector, over all layers."""
         return int(self.encoder.num_heads)
 
     @property
     def head_dim(self) -> int:
-        """Numbers a head."""
+        """Numbers per head."""
         return int(self.encoder.head_dim)
 
     def heads_of(self, dim: int) -> int:
-        """Those of the model; another length than its vectors have is refused."""
+        """The number of heads of the model; refuses a length that its vectors do not have."""
         own, heads = self.encoder.own_dim, self.num_heads
         if dim != own + heads * self.head_dim:
             before = f"{own} + " if own else ""
@@ -147,9 +147,9 @@ class MultiHeadEmbedding(HeadEmbedding):
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """Layers, pooling and instructions, which may differ between models of one name."""
+        """Layers, pooling and instructions, which may differ between models of the same name."""
         names = ("layers", "pooling", "query_instruction", "text_instruction", "append_eos")
-        own = {"own_embedding": True} if self.own_embedding else {}  # without: as of an index of version 0.1
+        own = {"own_embedding": True} if self.own_embedding else {}  # without it as in an index of version 0.1
         return {**{name: getattr(self, name) for name in names}, **own}
 
     def get_query_embedding_batch(self, queries: Sequence[str]) -> list[list[float]]:

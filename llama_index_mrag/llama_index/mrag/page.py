@@ -28,16 +28,16 @@ def nodes_to_show(state: MRAGState, query: LastQuery | None) -> list[str]:
 
 
 def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None, nodes: int | None) -> Page:
-    """Aspects of the last question by the nodes that voters chose for them; without one, heads by nodes.
+    """Aspects of the last question by the nodes that voters chose for them; without a question, heads by nodes.
 
     A question of one aspect is ranked by nearness, whose two parts are shown. Without a question the values are the
     cosines of each node to the mean of all nodes.
 
     Parameters
     ----------
-    texts : the text of every one of :func:`nodes_to_show` that has one
+    texts : the texts of the :func:`nodes_to_show`, as far as they have one
     query : the last question, if any, and its :class:`VoteResult`
-    nodes : how many the index has that may be shown; None if that is not known
+    nodes : how many nodes of the index may be shown; None if unknown
     """
     facts = _facts(state, nodes)
     if query is not None and query.found.ranking:
@@ -88,12 +88,12 @@ def _by_aspect(result: VoteResult, rows: NDArray[np.intp]) -> tuple[list[Node], 
 
 
 def _is_divided(aspect: str, aspects: Sequence[str]) -> bool:
-    """Whether an aspect is a sentence whose clauses are aspects too, which say more: it would be a row twice."""
+    """Whether an aspect is a sentence whose clauses, which say more, are aspects too: it would be shown twice."""
     return any(other != aspect and other in aspect for other in aspects)
 
 
 def _by_nearness(result: VoteResult, rows: NDArray[np.intp]) -> tuple[list[Node], NDArray[np.float64], str]:
-    """Cosine and BM25 of each node, where a question of one aspect is not voted on."""
+    """Cosine and BM25 of each node, for a question of one aspect, on which there is no vote."""
     near = result.nearness
     if near is None:
         return [], np.zeros((0, len(rows))), ""
@@ -122,7 +122,7 @@ def _choices(result: VoteResult, texts: Mapping[str, str]) -> list[Result]:
 
 
 def _first_choices(result: VoteResult) -> list[int]:
-    """For each aspect the place in the tally of the node that its voters agree on most; none if nothing got a vote."""
+    """For each aspect, the place in the tally of the node on which its voters agree most; empty without votes."""
     return np.argmax(result.tally.agreement, axis=1).tolist() if len(result.tally.rows) else []
 
 

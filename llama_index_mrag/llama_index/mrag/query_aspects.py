@@ -39,7 +39,7 @@ class AspectQueries(Reply):
 def aspects_of(
     question: str, config: SearchConfig, complete: Callable[..., Steps[Any]]
 ) -> Steps[tuple[list[str], str]]:
-    """The aspects of a question, and why they lack the LLM's queries if the LLM call failed.
+    """The aspects of a question, and, if the LLM call failed, why they lack its queries.
 
     Parameters
     ----------

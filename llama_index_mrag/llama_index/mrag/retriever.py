@@ -28,33 +28,33 @@ __all__ = ["MRAGRetriever"]
 class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
     """Retrieves from a :class:`MRAGIndex` by nearness and the votes of the heads.
 
-    A question of one aspect is answered by nearness, dense and lexical together. With more aspects the votes of the
-    heads and of BM25 for each of them count beside it, the more the more subjects these have: instructions for the
-    answer are aspects, but the words of a subject are in passages of its own. Votes decide only where the voters know
+    A question of one aspect is answered by nearness, dense and lexical together. With more aspects, the votes of the
+    heads and of BM25 for each aspect count too. They weigh more if the aspects have more subjects: instructions for the
+    answer are aspects too, but a subject has its words in passages of its own. Votes decide only if the voters know
     more than chance (:mod:`llama_index.mrag.voting.ranking`).
 
-    The mean vector of `QueryBundle.custom_embedding_strs` takes the place of that of the question: in nearness, and
-    in the votes for the question as a whole. Its sentences vote with vectors of their own.
+    The mean vector of `QueryBundle.custom_embedding_strs` replaces that of the question in nearness, and in the votes
+    for the question as a whole. The question's sentences vote with their own vectors.
 
-    Scores are those of a weighted mean of nearness and votes in standard deviations of the hundred best nodes, in
-    [0, 1] such that 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). With
-    `vote_weight=1` they are the votes themselves: 1 means that for every aspect every head puts the node first
-    (:mod:`llama_index.mrag.voting.votes`). They are comparable within one question.
+    A score is the weighted mean of nearness and votes in standard deviations of the hundred best nodes, mapped to
+    [0, 1] so that 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). With
+    `vote_weight=1` scores are the votes themselves: 1 means that every head puts the node first for every aspect
+    (:mod:`llama_index.mrag.voting.votes`). Scores are comparable within one question.
 
     Parameters
     ----------
     aspects : how the question is split. "none": not at all, as in the paper. "sentences": into its sentences, and the
-        clauses of those that have several. "llm": as "sentences", with up to `num_queries` queries that an LLM derives
-        from the question; "queries": these alone (the paper's Fusion MRAG). If the LLM fails, the sentences
-        ["sentences"]
+        clauses of those that have several. "llm": as "sentences", and up to `num_queries` queries that an LLM derives
+        from the question; "queries": only these queries (the paper's Fusion MRAG). If the LLM fails, the sentences are
+        used ["sentences"]
     vote : "mrag" (importance times 2^-place), "decay" (2^-place) or "distance" (1 / distance): the paper's three
         ["mrag"]
     fusion : how the votes of several aspects are combined. "votes": the root of their mean square; "reciprocal_rank":
         reciprocal rank fusion of the ranking of each, as in the paper's Fusion MRAG ["votes"]
-    num_candidates : nodes that each head, and BM25, votes for, the paper's c, at least 1; more if all heads together
-        would vote for fewer nodes than are to be returned [32, as published]
-    vote_weight : weight of votes beside nearness, in [0, 1]; None to decide for each question, 0 for one of a single
-        aspect [None; paper: 1]
+    num_candidates : number of nodes for which each head, and BM25, votes, the paper's c, at least 1; more if all heads
+        together would vote for fewer nodes than are returned [32, as published]
+    vote_weight : weight of votes against nearness, in [0, 1]; None to decide for each question, with 0 for one of a
+        single aspect [None; paper: 1]
     lexical_weight : weight of BM25 in nearness, and of its votes for each aspect, in [0, 1]; cosines and heads have the
         rest [0.5; paper: 0]
     num_queries : queries requested from the LLM, at least 1 [4, as published]
@@ -85,7 +85,7 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
 
         Parameters
         ----------
-        version : "mrag", the question whole and the votes of its heads; "decay" and "distance", the "two additional
+        version : "mrag", the whole question and the votes of its heads; "decay" and "distance", the "two additional
             voting strategies" of section 4.5; "fusion", Fusion MRAG: four queries of an LLM instead of the question,
             and reciprocal rank fusion of their rankings
 

@@ -14,7 +14,7 @@ def sample_aspects(
 ) -> list[tuple[str, ...]]:
     """Sets of documents to write questions about (paper, section 3: "Multi-Aspect Query Generation").
 
-    For each number n of aspects `per_count` sets are drawn, each of n documents of n different categories.
+    For each number n of aspects, `per_count` sets are drawn, each with n documents of n different categories.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ class MRAGState:
     ----------
     chunks : flat vectors of the nodes
     heads : number of heads in a flat vector; 0 while there are no vectors
-    sums : the sums over all nodes that importance is computed from
+    sums : the sums over all nodes, from which importance is computed
     inverse : shape (heads, n), 1 / length of each head of each vector, 0 for a head of zeros
     external : the external search over all nodes, if any
     own : numbers of a flat vector before its heads, the model's own embedding
@@ -63,7 +63,7 @@ class MRAGState:
 
         Parameters
         ----------
-        sums : where there are more nodes than these; None to compute them
+        sums : the sums, if the index has more nodes than these; None to compute them
         """
         if not len(chunks) or not heads:
             return cls(chunks, external=external)
@@ -95,7 +95,7 @@ class MRAGState:
         return importance(self.sums)
 
     def counting(self, allowed: Mask | None) -> "MRAGState":
-        """The same for a question that only some nodes count for: importance is that over these."""
+        """The state for a question for which only some nodes count: importance is computed over these nodes."""
         return self if allowed is None else recent(self._of_masks, allowed, self._counted)
 
     def _counted(self, allowed: Mask) -> "MRAGState":
@@ -108,7 +108,7 @@ class MRAGState:
         return {}
 
     def only(self, allowed: Mask | None) -> "MRAGState":
-        """The state of an index of the nodes that pass a filter."""
+        """The state of an index with only the nodes that pass a filter."""
         return self if allowed is None else MRAGState.of(self.chunks.only(allowed), self.heads, own=self.own)
 
     def key(self, row: int) -> tuple[str, str]:

@@ -31,7 +31,7 @@ class FoundByVote:
 
     @property
     def ranking(self) -> Iterable[tuple[str, float]]:
-        """Ids with scores, best first; by nearness, of any length."""
+        """Ids with scores, best first; a ranking by nearness may be of any length."""
         first = self.result.ranking
         return first if self.deeper is None or not first else deepened(first, self.deeper, len(first))
 
@@ -57,7 +57,7 @@ def search_votes(
     vectors = yield from _vectors(query, texts)
     votes = VoteResult.empty(state)
     if weight != 0:
-        # An index that is served from stores has read the chunks near to the whole question so far.
+        # So far, an index that is served from stores has read only the chunks near to the whole question.
         query = yield from query.including(aspects, vectors[: len(aspects)], options.num_candidates)
         lexical = (
             (yield from offload(_lexical, query, aspects, options.num_candidates)) if options.lexical_weight else None
@@ -74,7 +74,7 @@ def search_votes(
 
 
 def _vectors(query: Query[MRAGState], texts: Sequence[str]) -> Steps[NDArray[np.float32]]:
-    """Flat vectors of texts, shape (n, dimension); that of the question may have come with it."""
+    """Flat vectors of texts, shape (n, dimension); that of the question may already be known."""
     others = [text for text in texts if text != query.text]
     dimension = query.state.chunks.dim
     vectors = dict(zip(others, (yield from embed_aspects(query.resources, others, dimension)), strict=True))
@@ -118,7 +118,7 @@ def _vote(
 def _weight(
     query: Query[MRAGState], aspects: Sequence[str], votes: VoteResult, lexical: Sequence[Mapping[int, float]] | None
 ) -> Steps[float]:
-    """The weight of the votes for this question; by the number of its parts alone if words do not count."""
+    """The weight of the votes for this question; if words do not count, it depends only on the number of parts."""
     smallest = set(undivided(aspects))
     parts = [place for place, aspect in enumerate(aspects) if aspect in smallest]
     if lexical is None:
@@ -128,7 +128,7 @@ def _weight(
     n = subjects(best, whole)
     by_words = [next(iter(lexical[place]), None) for place in parts]
     known = found_alike(n, votes.hits.rows[parts, :, 0], by_words)
-    if votes_weight(n, known) < votes_weight(n):  # the words of each part are looked up only where that may matter
+    if votes_weight(n, known) < votes_weight(n):  # look up the words of each part only if they may matter
         full = yield from offload(_full_scores, query, [aspects[place] for place in parts])
         known = max(known, found_in_words(best, full))
     return votes_weight(n, known)

@@ -38,7 +38,7 @@ from llama_index.sprag.state import SpRAGState
 __all__ = ["PLAIN", "ContextBuilder"]
 
 PLAIN = "plain"
-"""The space of chunks with a header as they are, without it."""
+"""The space for the vectors, without header, of chunks that have a header."""
 
 _AT_ONCE = 100  # documents that are described again together
 
@@ -46,13 +46,13 @@ _AT_ONCE = 100  # documents that are described again together
 class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
     """Keeps documents and headers as rows, and in the space "chunks" the vector of each chunk with its header.
 
-    A write reads and changes the rows of its documents. A chunk has one vector: with its header, or of its text alone
-    where it has none. An index in memory has a second space, of chunks with a header as they are: vectors that were
-    given, that a vector store of the user's has, or that a search has asked for (:meth:`embed_plain`).
+    A write reads and changes the rows of its documents. A chunk has one vector: of its header and text, or only of its
+    text if it has no header. An index in memory has a second space with vectors, without header, of chunks that have
+    one: vectors that nodes brought, that the user's vector store has, or that a search needed (:meth:`embed_plain`).
 
-    A delete calls no LLM. What a description or header has from a deleted chunk is deleted with it; chunks whose header
-    changes by that are embedded again, and a description that takes an LLM is written by the next write to the document
-    or by `retry_failed()`.
+    A delete calls no LLM. Parts of a description or header that come from a deleted chunk are deleted with it. Chunks
+    whose header changes by that are embedded again. A description that needs an LLM is written by the next write to the
+    document or by `retry_failed()`.
     """
 
     keeps_terms: ClassVar[bool] = False  # the words of a chunk are searched with those of its header
@@ -76,17 +76,17 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     @property
     def _plain(self) -> Space | None:
-        """The space of chunks without their headers, if there is one; in an index of an earlier version, its second."""
+        """The space of chunks without their headers, if any; in an index of an earlier version, its second space."""
         name = next((name for name in (PLAIN, CONTEXTS) if name in self.storage.struct.spaces), None)
         return None if name is None else self.storage.space(name)
 
     # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[SpRAGState]:
-        """All of the index where it is in memory, else nothing.
+        """The whole index if it is in memory, else an empty state.
 
-        What a write that ended early has left half-written is mended: chunks without a row get one without a header,
-        so that the next write to their document embeds them again.
+        Repairs what an interrupted write has left: chunks without a row get one without a header, so that the next
+        write to their document embeds them again.
         """
         if self.storage.space().whole() is None:
             return SpRAGState()
@@ -122,11 +122,11 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         )
 
     def arrays_of(self, state: SpRAGState) -> Arrays:
-        """Documents, headers and words; none while a write that ended early has left chunks."""
+        """Documents, headers and words; nothing while there are chunks of an interrupted write."""
         return state.arrays() if state.is_whole and not self._unfinished else {}
 
     def load_arrays(self, arrays: Arrays) -> SpRAGState | None:
-        """The state of :meth:`arrays_of`, of which objects are made when a search asks for them."""
+        """The state of :meth:`arrays_of`, made into objects when a search needs them."""
         state = SpRAGState.of_arrays(arrays, self._whole(), self._all_plain())
         self._words.load(state.lexical or LexicalIndex())
         self._unfinished = set()
@@ -137,7 +137,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return Snapshot.empty() if found is None else found
 
     def _seen(self) -> Snapshot:
-        """The rows of the chunks, without those of a write that ended early."""
+        """The rows of the chunks, without those of an interrupted write."""
         rows = self._whole()
         hidden = [i for i in self._unfinished if i in rows]
         if not hidden:
@@ -165,15 +165,15 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return (yield from self._carry_out(state, ready))
 
     def rebuild(self, state: SpRAGState) -> Steps[SpRAGState]:
-        """Describe all documents again; those whose text is the same cost no LLM call."""
+        """Describe all documents again; unchanged texts cost no LLM call."""
         return (yield from self._write_again(state, (yield from self._rows.keys())))
 
     def retry(self, state: SpRAGState) -> Steps[SpRAGState]:
-        """Describe the documents that were not."""
+        """Describe the documents that have no description."""
         return (yield from self._write_again(state, list((yield from self._rows.failed()))))
 
     def failures(self, state: SpRAGState) -> list[Failure]:
-        """The documents that were not described, or by rules."""
+        """The documents that were not described, or only by rules."""
         failed = run_steps(self._rows.failed())
         return [Failure(key, "context", row["error"], row.get("by", "")) for key, row in failed.items()]
 
@@ -184,7 +184,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return state
 
     def _plan(self, touched: set[str], change: Change, gone: Mapping[str, Record], *, may_call: bool) -> Steps["_Plan"]:
-        """What a change makes of documents; nothing is stored.
+        """Plan what a change does to documents; stores nothing.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         placed: Collection[str],
         counted: Collection[str],
     ) -> Steps[tuple[CorpusTerms | None, Counter[str]]]:
-        """The terms of all documents after a change, where descriptions depend on them, and what it adds to them."""
+        """The terms of all documents after a change, if descriptions depend on them, and the terms that it adds."""
         terms = Counter[str]()
         if not self._descriptions.extractor.needs_corpus:
             return None, terms
@@ -257,7 +257,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         placed: Mapping[str, Record],
         stale: Sequence[str],
     ) -> Steps[tuple[dict[str, NDArray[np.float32]], dict[str, NDArray[np.float32]]]]:
-        """The vectors of chunks by the texts that are embedded, and those of chunks with a header as they are.
+        """The vectors of chunks by the embedded texts, and the vectors, without header, of chunks that have one.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
     def _stored_plain(
         self, chunks: Sequence[str], placed: Mapping[str, Record], headers: Mapping[str, str]
     ) -> Steps[dict[str, NDArray[np.float32]]]:
-        """The vectors of stored chunks as they are, of those that lose or get a header, as far as they are known."""
+        """The known vectors, without header, of stored chunks that lose or get a header."""
         if self._plain is None:
             return {}
         lose = yield from self._plain.fetch([i for i in chunks if not headers[i]])
@@ -322,7 +322,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return read
 
     def _remove(self, plan: "_Plan") -> Steps[None]:
-        """Delete the headers and words of chunks that go or change, and vectors of those that go."""
+        """Delete headers and words of chunks that are removed or changed, and vectors of those that are removed."""
         chunks = [*plan.removed, *plan.stale]
         yield from self._rows.delete_chunks(chunks)
         self._count(contexts=-plan.lost)
@@ -359,7 +359,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
     # -- chunks without their headers ---------------------------------------------------------------
 
     def without_plain(self, state: SpRAGState, context_weight: float) -> list[str]:
-        """Chunks with a header that a search with this weight needs the vector of as they are, and that have none.
+        """Chunks with a header whose vectors without it a search with this weight needs, and that have none.
 
         Raises
         ------
@@ -370,13 +370,13 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             return []
         if self._plain is None:
             raise ConfigurationError(
-                f"context_weight={context_weight:g} compares a question with chunks without their headers too, whose "
-                "vectors an index that is served from stores does not have: leave it at 1, or build it in memory."
+                f"context_weight={context_weight:g} also compares a question with chunks without their headers. An "
+                "index that is served from stores does not have their vectors: leave it at 1, or build it in memory."
             )
         return state.without_plain
 
     def embed_plain(self, state: SpRAGState, chunks: Sequence[str]) -> Steps[SpRAGState]:
-        """Embed chunks as they are, without those that another index has deleted from the docstore."""
+        """Embed chunks without their headers, except those that another index has deleted from the docstore."""
         nodes = yield from self.storage.get_nodes([i for i in chunks if i in state.headers])
         if self._plain is None or not nodes:
             return state
@@ -385,7 +385,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return replace(state, plain=self._all_plain())
 
     def _plain_vectors(self, chunks: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of chunks as they are."""
+        """The vectors of chunks without their headers."""
         vectors, plain = self._whole().vectors_of(chunks), self._all_plain()
         known = [row for row, i in enumerate(chunks) if i in plain]
         if known:
@@ -399,7 +399,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return (yield from self._state(near.rows))
 
     def state_around(self, state: SpRAGState, nodes: Sequence[BaseNode]) -> Steps[SpRAGState]:
-        """A state that has the chunks that some nodes are, or are copies of; their vectors may mean nothing.
+        """A state with the chunks of some nodes, or of their originals; the vectors may be meaningless.
 
         Parameters
         ----------
@@ -413,7 +413,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return SpRAGState(chunks, {}, document_of, {i: row["header"] for i, row in rows.items() if row["header"]})
 
     def with_documents(self, state: SpRAGState, keys: Iterable[str], selection: Selection) -> Steps[SpRAGState]:
-        """A state with some documents, and with which of their chunks may be shown.
+        """A state with some documents, and with the set of their chunks that may be shown.
 
         Parameters
         ----------
@@ -456,19 +456,19 @@ class _Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class _Plan:
-    """What a write makes of some documents.
+    """The changes that a write makes to some documents.
 
     Attributes
     ----------
-    removed : ids of chunks that go
+    removed : ids of chunks to remove
     before, after : the documents by key; those without chunks are not in `after`
-    described : what is said about those in `after`
-    stale : ids of stored chunks whose header is another now
-    lost : how many of the chunks that go or are stale have a header
+    described : the descriptions of those in `after`
+    stale : ids of stored chunks whose header changes
+    lost : how many removed or stale chunks have a header
     chunks : the chunks to store, by id
     vectors : by text
-    plain : vectors of chunks with a header as they are, as far as they are known
-    terms : what is added to the terms of the corpus
+    plain : known vectors, without header, of chunks that have one
+    terms : the terms added to the corpus
     """
 
     removed: Sequence[str] = ()
@@ -517,7 +517,7 @@ def _with_headers(records: Mapping[str, Record], headers: Mapping[str, str]) -> 
 
 
 def _telling(records: Mapping[str, Record]) -> Counter[str]:
-    """The terms of chunks together that may tell documents apart."""
+    """The terms of all chunks together that may tell documents apart."""
     terms = Counter[str]()
     for record in records.values():
         terms.update(telling_terms(record.get("terms", {})))
@@ -530,5 +530,5 @@ def _plain_rows(nodes: Sequence[BaseNode], vectors: Mapping[str, NDArray[np.floa
 
 
 def _is_same(found: Described, before: DocumentEntry | None) -> bool:
-    """Whether a description is that which is stored."""
+    """Whether a description equals the stored one."""
     return before is not None and before.description == as_record(found)

@@ -1,4 +1,4 @@
-"""All parameters of the method, with the published values beside our defaults."""
+"""All parameters of the method, with the defaults and the published values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -40,31 +40,31 @@ Version = Literal["code", "article"]
 Order = Literal["nearness", "value", "document"]
 LENGTH_ADJUSTMENTS: tuple[str, ...] = get_args(LengthAdjustment)
 
-# Of the chunks that the budget holds. The published presets have 1. With .6 and the published penalty, about as many
-# chunks have a positive value as the budget holds.
+# Share of the number of chunks that the budget holds; 1 in the published presets. With .6 and the published penalty,
+# about as many chunks have a positive value as the budget holds.
 _DECAY_SHARE = 0.6
 
 _MOST_QUERIES = 5  # as published
 
-# What of the text beside a hit belongs to the answer does not grow with the length of the chunks.
+# The part of the text next to a hit that belongs to the answer does not grow with the length of the chunks.
 _NEIGHBOR_RELEVANCE = 0.2
 _NEIGHBOR_LENGTH = {"tokens": 256.0, "chunks": 1024.0}  # longest chunk with that share: tokens, or characters
 
 
 @dataclass(frozen=True)
 class PublishedSegments:
-    """What only the published segments need, as `published=` of a retriever or a postprocessor.
+    """Parameters that only the published segments need, as `published=` of a retriever or a postprocessor.
 
     Attributes
     ----------
-    overall_max_length_extension : what each further query adds to the overall length, at least 0
-    top_k_for_document_selection : segments are taken from the documents of so many chunks of each query, at least 1;
-        with `fill`, of more where the retrieved chunks of these documents do not fill the budget
+    overall_max_length_extension : added to the overall length for each further query, at least 0
+    top_k_for_document_selection : number of chunks of each query from whose documents segments are taken, at least 1;
+        with `fill`, more if the retrieved chunks of these documents do not fill the budget
     length_adjustment : how a chunk's length changes its value, see :mod:`llama_index.sprag.segments.values`
-    reference_length : length that leaves the value as it is, in tokens where `length_unit` is that, else in characters
-        [None: the median of the retrieved chunks]
+    reference_length : length that leaves the value unchanged, in tokens if `length_unit` is "tokens", else in
+        characters [None: the median of the retrieved chunks]
     nearest_first : whether the first segment that is chosen for a query contains its nearest chunk, if that segment has
-        the minimum value. Without, segments of more chunks or longer ones may take its place [True; False as published]
+        the minimum value. Otherwise longer segments may take its place [True; False as published]
 
     Raises
     ------
@@ -92,25 +92,25 @@ class SegmentConfig:
 
     Attributes
     ----------
-    overall_max_length : length of all segments of one query at most, in `length_unit`
-    max_length : length of a segment at most; a single chunk may be longer [None: half of the overall length, as in the
+    overall_max_length : maximum length of all segments of one query, in `length_unit`
+    max_length : maximum length of a segment; a single chunk may be longer [None: half of the overall length, as in the
         published presets "balanced", "precision" and "article"]
-    minimum_value : value that a segment must have [0: whatever is worth more than it costs]
-    irrelevant_chunk_penalty : price of carrying one irrelevant chunk, in [0, 1]. Published guidance where the length is
+    minimum_value : least value of a segment [0: segments that are worth more than they cost]
+    irrelevant_chunk_penalty : price of carrying one irrelevant chunk, in [0, 1]. Published guidance if the length is
         not the limit: .05 for 20 to 50 chunks, .1 for 10 to 20, .2 for 4 to 10, .3 for 2 to 6, .4 for 1 to 3
-    neighbor_relevance : share of a hit's worth, before the penalty, that the chunks beside it have at least, from 0 to
-        1 [None: 0.2, and where the reference length is above 256 tokens or 1,024 characters, less in inverse proportion
-        to it; 0 as published]
+    neighbor_relevance : least worth of the chunks next to a hit as a share of its worth, before the penalty, from 0 to
+        1 [None: 0.2; if the reference length is above 256 tokens or 1,024 characters, less in inverse proportion to it;
+        0 as published]
     decay_rate : places of the ranking after which a chunk is worth 1/e as much [None: 0.6 of the number of chunks of
         the reference length that the overall length holds]
-    length_unit : what lengths count: `"tokens"` or `"chunks"`
-    calibration : what turns scores into relevance in [0, 1]: a name of
-        :mod:`llama_index.sprag.relevance.calibration`, a function, or `"auto"` to go by the scores
-    fill : whether what the segments leave of the budget is filled with single retrieved chunks, best ranks first [True;
-        False as published]
-    order : of the segments: by `"nearness"`, that is by the best chunk of each; by `"value"`, as published; or as they
-        stand in the `"document"`, documents by their best segment
-    selection : `"greedy"` as published, or `"optimal"`, the largest total value there is; see
+    length_unit : unit of lengths: `"tokens"` or `"chunks"`
+    calibration : maps scores to relevance in [0, 1]: a name of :mod:`llama_index.sprag.relevance.calibration`, a
+        function, or `"auto"` to choose by the scores
+    fill : whether the rest of the budget is filled with single retrieved chunks, best ranks first [True; False as
+        published]
+    order : of the segments: by `"nearness"`, that is by the best chunk of each; by `"value"`, as published; or in the
+        order of the `"document"`, documents by their best segment
+    selection : `"greedy"` as published, or `"optimal"` for the largest possible total value; see
         :mod:`llama_index.sprag.segments.optimal` for why it carries fewer gaps
     published : see :class:`PublishedSegments`
 
@@ -155,18 +155,18 @@ class SegmentConfig:
 
     @property
     def segment_length(self) -> int:
-        """`max_length`, or what stands for None."""
+        """`max_length`, or the value that None stands for."""
         return max(1, self.overall_max_length // 2) if self.max_length is None else self.max_length
 
     def decay_rate_for(self, reference_length: float) -> float:
-        """`decay_rate`, or what stands for None where chunks have the reference length."""
+        """`decay_rate`, or the value that None stands for if chunks have the reference length."""
         if self.decay_rate is not None:
             return self.decay_rate
         of_chunk = reference_length if self.length_unit == "tokens" else 1.0
         return max(1.0, _DECAY_SHARE * self.overall_max_length / of_chunk)
 
     def neighbor_relevance_for(self, reference_length: float) -> float:
-        """`neighbor_relevance`, or what stands for None where chunks have the reference length."""
+        """`neighbor_relevance`, or the value that None stands for if chunks have the reference length."""
         if self.neighbor_relevance is not None:
             return self.neighbor_relevance
         return _NEIGHBOR_RELEVANCE * min(1.0, _NEIGHBOR_LENGTH[self.length_unit] / reference_length)
@@ -220,7 +220,7 @@ PUBLISHED: Mapping[str, SegmentConfig] = MappingProxyType(
 
 
 def published_config(preset: str = "balanced", **changes: Any) -> SegmentConfig:
-    """A published preset, with changes if any; what is left out is that of the preset.
+    """A published preset, with changes if any; other parameters are those of the preset.
 
     Parameters
     ----------
@@ -243,13 +243,13 @@ def published_config(preset: str = "balanced", **changes: Any) -> SegmentConfig:
 
 @dataclass(frozen=True)
 class ContextConfig:
-    """What the rule-based context of a document says.
+    """The contents of the rule-based context of a document.
 
     Attributes
     ----------
-    salient_terms : how many words that set the document apart from the corpus, at least 0
-    first_lines : characters of how the document begins, at least 0
-    page_opening : characters of how the page of a chunk begins, at least 0; for documents that have pages and no
+    salient_terms : number of words that set the document apart from the corpus, at least 0
+    first_lines : characters from the beginning of the document, at least 0
+    page_opening : characters from the beginning of the chunk's page, at least 0; for documents with pages and without
         headings
     sections : whether headings, or openings of pages, are read at all
 
@@ -276,7 +276,7 @@ class SpRAGConfig:
 
     Attributes
     ----------
-    header : wording of the header before a chunk: `"short"` has title, terms, summary and section, a line each;
+    header : wording of the header before a chunk: `"short"` has title, terms, summary and section, one per line;
         `"published"` is that of dsRAG 0.2.0
 
     Raises
@@ -297,14 +297,14 @@ class SearchConfig(SegmentConfig):
 
     Attributes
     ----------
-    mode : `"segments"`, or `"chunks"`: the ranking alone
-    candidates : chunks of each query that segments are made from [200, as published]
+    mode : `"segments"`, or `"chunks"` for only the ranking
+    candidates : number of chunks of each query from which segments are made [200, as published]
     lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.5;
         published: 0]
-    context_weight : weight of the vector of header and chunk together, in [0, 1]; the rest is that of the chunk alone
+    context_weight : weight of the vector of header and chunk together, in [0, 1]; the rest is that of only the chunk
         [1, as published]
     auto_query : whether a language model turns the question into several queries
-    max_queries : how many it writes at most [5, as published]
+    max_queries : maximum number of these queries [5, as published]
     segment_headers : whether the text of a segment begins with the header of its document, as published
 
     Raises
@@ -339,6 +339,6 @@ def published_search(preset: str = "balanced") -> dict[str, Any]:
     """
     segments = published_config(preset)
     search = {"candidates": 200, "lexical_weight": 0.0, "context_weight": 1.0, "segment_headers": True}
-    # Published: no limit but the chunks, of which a segment has one at least; those of five queries here.
+    # Published: no limit but the number of chunks, since a segment has at least one; here the chunks of five queries.
     most = segments.overall_max_length + (_MOST_QUERIES - 1) * segments.published.overall_max_length_extension
     return {**vars(segments), **search, "similarity_top_k": most}

@@ -13,7 +13,7 @@ _TOTAL = "all terms"  # the key of their number; a term has no space
 
 
 class CorpusRows:
-    """A row for each term, so that a write reads and changes those of its documents alone.
+    """A row for each term, so that a write reads and changes only those of its documents.
 
     Parameters
     ----------
@@ -24,11 +24,11 @@ class CorpusRows:
         self._records = storage.records
 
     def of(self, terms: Iterable[str], more: Mapping[str, int]) -> Steps[CorpusTerms]:
-        """The corpus as far as some terms are concerned, after a change.
+        """The corpus after a change, only with the counts of some terms.
 
         Parameters
         ----------
-        more : how often the change adds each term; less than 0 where it removes more
+        more : how often the change adds each term; less than 0 if it removes more
         """
         counts = yield from self._counts([*terms, _TOTAL])
         total = counts.pop(_TOTAL, 0) + sum(more.values())
@@ -43,7 +43,7 @@ class CorpusRows:
         yield from self._store({**new, _TOTAL: counts.get(_TOTAL, 0) + sum(more.values())})
 
     def put_all(self, terms: Mapping[str, int]) -> Steps[None]:
-        """Store the terms of all documents, where other counts are stored."""
+        """Store the terms of all documents in place of the stored counts."""
         stored = {term: row["count"] for term, row in (yield from self._records.get_all(_TERMS)).items()}
         wanted = {**terms, _TOTAL: sum(terms.values())}
         other = {term: count for term, count in wanted.items() if stored.get(term) != count}

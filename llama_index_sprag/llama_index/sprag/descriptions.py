@@ -1,4 +1,4 @@
-"""`Descriptions`: what is said about documents, as records, and the headers that chunks get from it."""
+"""`Descriptions`: the descriptions of documents, as records, and the headers that chunks get from them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -57,9 +57,9 @@ class Descriptions:
         may_call: bool,
         ready: Mapping[str, Described] = MappingProxyType({}),
     ) -> Steps[dict[str, Described]]:
-        """Describe documents; those that were described before are described again only where that is needed.
+        """Describe documents; those that were described before are described again only if necessary.
 
-        What the extractor fails at, or may not ask its LLM about, is described by the fallback, if there is one.
+        If the extractor fails at a document, or may not ask its LLM, the fallback, if any, describes the document.
 
         Parameters
         ----------
@@ -69,8 +69,7 @@ class Descriptions:
         Raises
         ------
         LanguageModelError
-            If the model failed at every one of several documents, none of which failed before, and gave no reply to
-            any.
+            If the model failed at all of several documents, none of which failed before, and gave no reply at all.
         """
         known = {}
         again: set[str] = set()
@@ -119,7 +118,7 @@ class Descriptions:
         *,
         may_call: bool,
     ) -> Steps[dict[str, Described]]:
-        """What the fallback says about the documents, or sections, that were not described.
+        """The fallback's descriptions of the documents, or sections, that were not described.
 
         Parameters
         ----------
@@ -141,11 +140,11 @@ class Descriptions:
         }
 
     def forget(self, keys: Sequence[str], described: Mapping[str, Described] = MappingProxyType({})) -> Steps[None]:
-        """Delete descriptions, and release what they use of the cache.
+        """Delete descriptions, and release their cache entries.
 
         Parameters
         ----------
-        described : new descriptions, which go on using what they use
+        described : new descriptions, whose cache entries are kept
         """
         stored = yield from self._storage.records.get_many(CONTEXTS, keys)
         uses = {}
@@ -156,7 +155,7 @@ class Descriptions:
         yield from self._resources.release(uses)
 
     def store(self, described: Mapping[str, Described]) -> Steps[None]:
-        """Store descriptions, and why there is none."""
+        """Store descriptions, or the reasons why there are none."""
         yield from self._storage.records.put(CONTEXTS, [(key, as_record(found)) for key, found in described.items()])
 
     def headers(self, document: DocumentChunks, found: Described) -> dict[str, str]:
@@ -166,7 +165,7 @@ class Descriptions:
             return dict.fromkeys((node.node_id for node in document.nodes), "")
         headers = {}
         for i, node in enumerate(document.nodes):
-            # What the metadata of the node already say to the embedding model is not repeated.
+            # Do not repeat what the node's metadata already tell the embedding model.
             shown = node.get_metadata_str(mode=MetadataMode.EMBED)
             title = "" if described.title and described.title in shown else described.title
             context = DocumentContext(title, described.summary, described.terms)
@@ -187,7 +186,7 @@ def as_record(found: Described) -> Record:
 
 
 def _filled(description: Description | None, by_rules: Description | None) -> Description | None:
-    """A description with the sections that it lacks, or else the other."""
+    """A description with the sections that it lacks taken from the other, or else the other description."""
     if description is None or by_rules is None:
         return description or by_rules
     return replace(
@@ -202,5 +201,5 @@ def document_of(node_id: str, record: Mapping[str, object]) -> str:
 
 
 def shown_text(node: BaseNode) -> str:
-    """What the embedding model sees of a chunk without a header."""
+    """The text that the embedding model gets for a chunk without a header."""
     return node.get_content(metadata_mode=MetadataMode.EMBED)

@@ -18,9 +18,9 @@ _DOCUMENTS, _CHUNKS, _FAILED = "sprag_documents", "sprag_chunks", "sprag_failed"
 class DocumentRows:
     """Documents as sequences of chunks, and the headers of chunks.
 
-    The row of a document holds its chunks in reading order, whether each goes on from the one before, and their
-    lengths. The row of a chunk, which it has as long as it has a vector, holds its document and its header. One more
-    collection has the documents that were not described.
+    The row of a document holds its chunks in reading order, whether each continues the one before, and their lengths.
+    The row of a chunk holds its document and its header; it exists while the chunk has a vector. Another collection
+    holds the documents that were not described.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class DocumentRows:
         self._records = storage.records
 
     def of(self, keys: Iterable[str]) -> Steps[dict[str, DocumentEntry]]:
-        """Those documents that there are, with their descriptions."""
+        """The documents that exist, with their descriptions."""
         rows = yield from self._records.get_many(_DOCUMENTS, keys)
         described = yield from self._records.get_many(CONTEXTS, rows)
         return {key: _entry(key, row, described.get(key, {})) for key, row in rows.items()}
@@ -41,20 +41,20 @@ class DocumentRows:
         return sorted((yield from self._records.get_all(_DOCUMENTS)))
 
     def chunks(self, ids: Iterable[str]) -> Steps[dict[str, Record]]:
-        """`"document"` and `"header"` of those chunks that have a vector."""
+        """`"document"` and `"header"` of the chunks that have a vector."""
         return (yield from self._records.get_many(_CHUNKS, ids))
 
     def all_chunks(self) -> Steps[dict[str, Record]]:
-        """As :meth:`chunks`, of all chunks; the header is None where the vector may be that of another."""
+        """As :meth:`chunks`, of all chunks; the header is None if the vector may be that of another header."""
         return (yield from self._records.get_all(_CHUNKS))
 
     def failed(self) -> Steps[dict[str, Record]]:
-        """Why documents were not described, and who has described them instead, by key in sorted order."""
+        """Why documents were not described, and which class described them instead, by key in sorted order."""
         found = yield from self._records.get_all(_FAILED)
         return {key: found[key] for key in sorted(found)}
 
     def put_all(self, documents: Mapping[str, DocumentEntry], chunks: Mapping[str, Record]) -> Steps[None]:
-        """Store all documents and chunks, where something else is stored."""
+        """Store all documents and chunks in place of what is stored."""
         failed = {key: _failure(document.error, document.by) for key, document in documents.items() if document.error}
         wanted = {_DOCUMENTS: {key: _row(document) for key, document in documents.items()}, _FAILED: failed}
         for collection, rows in {**wanted, _CHUNKS: chunks}.items():
@@ -72,7 +72,7 @@ class DocumentRows:
         yield from self._records.delete(_FAILED, keys)
 
     def put_failed(self, failed: Mapping[str, tuple[str, str]]) -> Steps[None]:
-        """Store why documents were not described, `""` for those that were, and who has described them instead."""
+        """Store why documents were not described, `""` for others, and which class described them instead."""
         rows = [(key, _failure(error, by)) for key, (error, by) in failed.items() if error]
         yield from self._records.put(_FAILED, rows)
         yield from self._records.delete(_FAILED, [key for key, (error, _) in failed.items() if not error])

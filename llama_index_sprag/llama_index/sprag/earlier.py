@@ -1,4 +1,4 @@
-"""What earlier versions stored of an index in memory, brought forward when it is loaded."""
+"""Converts an index in memory that an earlier version stored, when it is loaded."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,10 +14,10 @@ __all__ = ["brought_forward"]
 
 
 def brought_forward(storage: IndexStorage, entries: Mapping[str, Any]) -> Steps[dict[str, Record]]:
-    """Put vectors with headers in the place of those of the chunks alone, and return the rows of the chunks.
+    """Replace the vectors of chunks without headers by those with headers, and return the rows of the chunks.
 
-    The space "chunks" had chunks as they are, or zeros, and the space "contexts" those with a header. That one has the
-    chunks as they are from now on.
+    In earlier versions the space "chunks" had the vectors without header, or zeros, and "contexts" those with a header.
+    From now on "contexts" has the vectors without header.
 
     Parameters
     ----------

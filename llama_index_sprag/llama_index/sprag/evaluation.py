@@ -1,7 +1,7 @@
-"""How much of the evidence a context holds, at equal length: the fair measures for segments.
+"""How much of the evidence a context of a given length holds: the fair measures for segments.
 
-A ranking of segments cannot be judged by places, since a segment may be one chunk or twenty. What is compared is what a
-reader gets for the same number of tokens.
+A ranking of segments cannot be judged by places, since a segment may be one chunk or twenty. So the contexts that a
+reader gets for the same number of tokens are compared.
 """
 
 import re
@@ -22,7 +22,7 @@ def word_coverage(text: str, context: Iterable[str]) -> float:
     """Share of the words of a text that a context holds, each as often as the text has it, in [0, 1].
 
     Case and punctuation do not count; in scripts without spaces each character is a word. Order does not count either,
-    since tables come in another order from every reader of PDF files.
+    since each reader of PDF files gives tables in another order.
 
     Raises
     ------
@@ -44,7 +44,8 @@ def word_coverage(text: str, context: Iterable[str]) -> float:
 def evidence_coverage(evidence: Sequence[tuple[Hashable, str]], context: Iterable[tuple[Hashable, str]]) -> float:
     """Share of the words of all evidence that a context holds from the evidence's own places, in [0, 1].
 
-    Without places, chance counts: eight random pages of an annual report hold two thirds of the words of any other.
+    Without places, chance would matter: eight random pages of an annual report hold two thirds of the words of any
+    other page.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ def evidence_coverage(evidence: Sequence[tuple[Hashable, str]], context: Iterabl
 
 
 def page_recall(pages: Iterable[Hashable], gold: Collection[Hashable]) -> float:
-    """Share of the gold pages of which the context has a part, in [0, 1].
+    """Share of the gold pages from which the context has text, in [0, 1].
 
     Raises
     ------
@@ -86,7 +87,7 @@ def page_recall(pages: Iterable[Hashable], gold: Collection[Hashable]) -> float:
 
 
 def within_tokens(lengths: Iterable[int], budget: int) -> list[int]:
-    """Which items of a ranking make a context of at most `budget` tokens: one that does not fit is passed over.
+    """Which items of a ranking form a context of at most `budget` tokens; items that do not fit are skipped.
 
     >>> within_tokens([60, 50, 30], 100)
     [0, 2]

@@ -14,11 +14,11 @@ class ChunkInSegment:
     ----------
     node_id : its id
     rank : its place in the ranking of chunks, from 0; None for a chunk that was not found and lies between others
-    value : what it is worth; negative for a chunk that is only carried. In `mode="chunks"` its nearness
-    cosine, lexical : of the query and the chunk with its header: the cosine, mixed with that of its text alone as
-        `context_weight` says, and the BM25 score; None for a chunk that was not found
-    header : what stands before it where it is searched; "" where a filter excludes other chunks of its document, from
-        which it may be written
+    value : its value; negative for a chunk that is only carried. In `mode="chunks"` its nearness
+    cosine, lexical : of the query and the chunk with its header: the cosine, mixed with that of its text by
+        `context_weight`, and the BM25 score; None for a chunk that was not found
+    header : the text before it in the search; "" if a filter excludes other chunks of its document, from which the
+        header may have been written
     """
 
     node_id: str
@@ -38,12 +38,12 @@ class SpRAGExplanation:
     node_id, text : the result
     score : the retriever's score: relevance of the best chunk; in `mode="chunks"` nearness
     value : the sum of the values of its chunks; in `mode="chunks"` nearness
-    document : title of its document, "" if it has none, or a filter excludes some of its chunks
-    start, end : which chunks of the document it is, the end exclusive
-    query : the query that it was found for
-    lexical_weight : weight of the BM25 score in nearness that this query chose, in [0, 1]
+    document : title of its document; "" if it has none, or if a filter excludes some of its chunks
+    start, end : which chunks of the document it has, the end exclusive
+    query : the query for which it was found
+    lexical_weight : weight of the BM25 score in nearness for this query, in [0, 1]
     chunks : its chunks in reading order
-    by : the class that described its document without an LLM in place of the one that failed, if one did
+    by : the class that described its document without an LLM after another failed; "" if none did
     fallback : which part of the method was not used, and why; empty otherwise
     """
 

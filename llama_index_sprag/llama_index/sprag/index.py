@@ -39,19 +39,19 @@ class SpRAGStruct(DerivedStruct):
 class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     """Chunks with headers that say what their documents and sections are about.
 
-    A header stands before a chunk where it is embedded, searched by words or reranked; the nodes stay as they are.
-    Questions are answered by relevant segments: runs of neighbouring chunks. It is for long documents whose chunks say
-    little on their own. Use a splitter without overlap.
+    A header precedes a chunk when it is embedded, searched by words or reranked; the nodes are unchanged. Questions are
+    answered by relevant segments: runs of neighbouring chunks. The method is for long documents whose chunks say little
+    on their own. Use a splitter without overlap.
 
-    A chunk is embedded once, with its header, or as it is where it has none; again when its header changes. With
-    `context_weight` below 1, chunks with a header are embedded without it by the first question that needs it. With a
-    `vector_store=` of your own, which gets the chunks as they are, both are embedded at once.
+    A chunk is embedded once, with its header if it has one, and again when its header changes. With `context_weight`
+    below 1, the first question that needs them also embeds chunks without their headers. With a `vector_store=` of your
+    own, which gets the chunks without headers, both are embedded at once.
 
     Deviations from the published code are listed in the documentation of the package.
 
     Parameters
     ----------
-    extractor : describes the documents; default :class:`AutoContext`, one LLM call a document.
+    extractor : describes the documents; default :class:`AutoContext`, with one LLM call per document.
         :class:`RuleContext` needs no LLM
     header : wording of the header before a chunk: `"short"` or `"published"` ["short"]
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
@@ -126,8 +126,8 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
 
         Parameters
         ----------
-        version : "code", dsRAG 0.2.0: an LLM writes title and summary, and divides the documents into sections;
-            "article", the first spRAG: a sentence or two by an LLM, and the name of the file. Headers have the
+        version : "code" for dsRAG 0.2.0: an LLM writes title and summary, and divides the documents into sections;
+            "article" for the first spRAG: a sentence or two by an LLM, and the name of the file. Headers have the
             published wording
 
         Raises
@@ -141,11 +141,11 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
         return {"extractor": extractor, "header": "published"}
 
     def rebuild(self) -> int:
-        """Describe all documents again, with their salient terms; texts that did not change cost no LLM call.
+        """Describe all documents again, with their salient terms; unchanged texts cost no LLM call.
 
         Returns
         -------
-        How many documents are not described.
+        The number of documents that are not described.
         """
         run_steps(self.writer.revise(self._contexts.rebuild))
         return self._undescribed
@@ -175,13 +175,13 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
         state = run_steps(self._contexts.with_documents(state, keys, selection)).only()
         texts = run_steps(texts_of(chunks_to_show(state, query), self.storage.get_node))
         counters = self.storage.struct.counters
-        if not selection.is_whole:  # in stores, nothing counts what passes
+        if not selection.is_whole:  # stores do not count the chunks that pass
             counters = state.counters() if state.is_whole else {}
         return page_of(state, texts, query, counters)
 
 
 def _rules_like(extractor: NodeExtractor) -> RuleContext:
-    """Rules that find the documents of an extractor, and sections if it does."""
+    """Rules that group chunks into documents as an extractor does, and find sections if it does."""
     given: dict[str, Any] = {"group_by": getattr(extractor, "group_by", None)}
     if isinstance(extractor, AutoContext):
         given |= {"page_opening": extractor.page_opening, "sections": extractor.sections != "none"}

@@ -39,18 +39,18 @@ _SEGMENT_PARAMETERS = frozenset(SegmentConfig.__dataclass_fields__)
 class RelevantSegmentPostprocessor(DerivedPostprocessor):
     """Replaces chunks by the most valuable runs of neighbouring chunks within a budget.
 
-    It works behind any retriever and reranker; it needs neither LLM nor embedding model, and no index of spRAG. The
-    neighbours of a chunk come from the index, or from a document store that holds the nodes of its document: with most
-    external vector stores that is so only if they were added to one. Chunks whose document is in neither are kept,
-    among the segments by their rank, with the score of the result before them.
+    It works after any retriever and reranker. It needs no LLM, no embedding model and no index of spRAG. The neighbours
+    of a chunk come from the index, or from a document store that holds the nodes of its document; with most external
+    vector stores you must add the nodes to one. Chunks whose document is in neither are kept, placed among the segments
+    by their rank, with the score of the result before them.
 
-    The more chunks the retriever gives the better: the published code takes 200.
+    Let the retriever return many chunks: the published code takes 200.
 
     Parameters
     ----------
-    index : a :class:`~llama_index.sprag.SpRAGIndex`, which knows all documents with their lengths [None]
+    index : a :class:`~llama_index.sprag.SpRAGIndex`, which knows all documents and their lengths [None]
     docstore : where neighbours are found without an index [None: that of the index]
-    reranked : whether the scores are those of a reranker, for `calibration="auto"` [False: the rank alone decides]
+    reranked : whether the scores are those of a reranker, for `calibration="auto"` [False: only the rank counts]
     segment_headers : whether the text of a segment begins with the header of its document, from the index [False]
     kwargs : how segments are chosen; see :class:`~llama_index.sprag.config.SegmentConfig`
     top_n, token_budget, filters : see :class:`~llama_index.ragkit.DerivedPostprocessor`; filters need the index
@@ -136,7 +136,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         return merged_by_rank(ranked, kept)
 
     def _state(self, nodes: Sequence[NodeWithScore]) -> Steps[SpRAGState | None]:
-        """The state of the index, or the part of it that has the given nodes."""
+        """The state of the index, or the part of it with the given nodes."""
         if self._index is None:
             return None
         state = (yield from self._index.writer.recovered()).state
@@ -165,7 +165,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         return documents, place_of
 
     def _neighbours(self, chunk: str, node: BaseNode) -> Steps[tuple[str, list[BaseNode]]]:
-        """The nodes of the LlamaIndex document of a node, from the document store; the node alone without one."""
+        """The nodes of the LlamaIndex document of a node, from the document store; only the node without a document."""
         store = self._docstore
         if store is not None and node.ref_doc_id is not None:
             info = yield from call(store.get_ref_doc_info, store.aget_ref_doc_info, node.ref_doc_id)
@@ -175,7 +175,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         return _alone(chunk), [node]
 
     def _fetch(self, node_ids: Sequence[str]) -> Steps[dict[str, BaseNode]]:
-        """Those nodes that the document store has."""
+        """The nodes that the document store has."""
         store = self._docstore
         if store is None or not node_ids:
             return {}
@@ -186,7 +186,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
 
 
 def _alone(chunk: str) -> str:
-    """The key of a document that is known by a single chunk."""
+    """The key of a document of which only a single chunk is known."""
     return content_id("alone", chunk)
 
 

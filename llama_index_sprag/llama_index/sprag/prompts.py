@@ -73,7 +73,7 @@ CONTEXT_PROMPT = with_example(
     "end in 1904.",
     "Now the same for another document. {guidance}\n\nFile name:\n{file}\n\n{text}\n\n{cut}\n\nThe document:",
 )
-"""What the first spRAG says of a document; variables `file`, `guidance`, `cut` and `text`."""
+"""Asks for the first spRAG's description of a document; variables `file`, `guidance`, `cut` and `text`."""
 
 SECTIONS_PROMPT = with_example(
     _SECTIONS_TASK

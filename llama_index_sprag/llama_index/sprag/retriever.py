@@ -1,4 +1,4 @@
-"""`SpRAGRetriever`: chunks by contextualised nearness, and the relevant segments that they lead to."""
+"""`SpRAGRetriever`: ranks chunks by contextualised nearness, and extracts relevant segments from the ranking."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -72,10 +72,10 @@ class SpRAGFound:
 
     Attributes
     ----------
-    state : what was searched
-    queries : the queries that stood for the question
-    near : for each the nearness of every chunk
-    rankings : for each the best chunks
+    state : the state that was searched
+    queries : the queries that represented the question
+    near : for each query the nearness of every chunk
+    rankings : for each query the best chunks
     segments : in `mode="segments"`, best first
     ranking : in `mode="chunks"`, chunks with their scores, best first
     fallback : which part of the method was not used, and why; empty otherwise
@@ -99,23 +99,23 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     """Retrieves segments of documents, or chunks, from a :class:`SpRAGIndex`.
 
     Chunks are ranked by nearness: BM25 and the cosine of chunks with their headers, each standardised over its hundred
-    best of this question. In `mode="segments"` the best of them, reranked if there is a reranker, are worth what
-    :mod:`llama_index.sprag.segments.values` says, and the most valuable runs of neighbouring chunks within the budget
-    are returned, the one with the nearest chunk first. A segment of one chunk is the original node; a longer one is a
-    node derived from its chunks, which its CHILD relationships and its metadata name.
+    best of this question. In `mode="segments"` the best chunks, reranked if there is a reranker, get values
+    (:mod:`llama_index.sprag.segments.values`), and the most valuable runs of neighbouring chunks within the budget are
+    returned, the one with the nearest chunk first. A segment of one chunk is the original node; a longer one is a node
+    derived from its chunks, which its CHILD relationships and its metadata name.
 
-    Scores are in [0, 1], higher is better: the nearness of a chunk, or of the nearest chunk of a segment, such that 0.5
-    is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). With a reranker, or a `calibration`
-    other than by rank, the score of a segment is the calibrated relevance of its best chunk, and that of a chunk is the
-    reranker's. With `order="value"`, as published, it is (1 + s / (1 + abs(s))) / 2, where s is the value of the
-    segment: about the number of relevant chunks in it.
+    Scores are in [0, 1], higher is better: the nearness of a chunk, or of the nearest chunk of a segment, mapped so
+    that 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). With a reranker, or a
+    `calibration` other than by rank, the score of a segment is the calibrated relevance of its best chunk, and that of
+    a chunk is the reranker's. With `order="value"`, as published, it is (1 + s / (1 + abs(s))) / 2, where s is the
+    value of the segment: about the number of relevant chunks in it.
 
-    Several queries may stand for a question: `QueryBundle.custom_embedding_strs`, or `auto_query`.
+    Several queries may represent a question: `QueryBundle.custom_embedding_strs`, or those of `auto_query`.
 
     Parameters
     ----------
     similarity_top_k : maximum number of segments, or of chunks [10]
-    token_budget : maximum number of tokens of all results; replaces `overall_max_length` where that counts tokens
+    token_budget : maximum number of tokens of all results; replaces `overall_max_length` if that counts tokens
     mode, candidates, lexical_weight, context_weight, auto_query, max_queries, segment_headers :
         see :class:`~llama_index.sprag.config.SearchConfig`
     reranker : a postprocessor that scores chunks again; it sees the header before each chunk [None]
@@ -169,7 +169,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         return builder
 
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[SpRAGState] | None]:
-        """A question to the current state, once the vectors that it needs are there."""
+        """A question to the current state, after the vectors that it needs have been made."""
         if self.options.lexical_weight < 1:
             yield from self._embed_plain()
         return (yield from super()._query(bundle, vector))
@@ -183,8 +183,8 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         try:
             yield from writer.revise(lambda latest: builder.embed_plain(latest, missing))
         except (CacheRequiredError, ConcurrentWriteError, ExtractorMismatchError, ReadOnlyError) as error:
-            # The question is answered all the same.
-            logger.warning("Chunks without a vector of their text alone, left so: %d. %s", len(missing), error)
+            # The question is answered nevertheless.
+            logger.warning("%d chunks could not be embedded without their headers: %s", len(missing), error)
 
     def _search(self, query: Query[SpRAGState]) -> Steps[SpRAGFound]:
         texts, fallback = yield from self._texts(query.bundle)
@@ -195,7 +195,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             else:
                 vectors.append((yield from query.resources.embed_query(text, query.state.chunks.dim)))
         if texts != [query.text]:
-            # An index that is served from stores has read the chunks near to the question itself so far.
+            # So far, an index that is served from stores has read only the chunks near to the question itself.
             query = yield from query.including(texts, np.stack(vectors), max(NEAREST, self._candidates))
         state, allowed = query.state, query.allowed
         words = state if state.is_whole else query.contents
@@ -220,7 +220,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         return SpRAGFound(state, texts, nearnesses, rankings, segments, _merged(rankings), fallback)
 
     def _with_considered(self, state: SpRAGState, rankings: Sequence[RankedChunks]) -> Steps[SpRAGState]:
-        """A state with the documents that segments are taken from; how many depends on their lengths."""
+        """A state with the documents from which segments are taken; their number depends on their lengths."""
         read: list[str] | None = None
         while read != (considered := documents_considered(rankings, state.place, self.options, state.documents)):
             read = considered
@@ -228,7 +228,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
         return state
 
     def _texts(self, bundle: QueryBundle) -> Steps[tuple[list[str], str]]:
-        """The queries that stand for a question, and why they are not the model's if they should be."""
+        """The queries that represent a question, and why they are not the model's if they should be."""
         given = [text for text in bundle.custom_embedding_strs or () if text.strip()]
         if given:
             return list(dict.fromkeys(given)), ""
@@ -344,7 +344,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
 
 
 def _merged(rankings: Sequence[RankedChunks]) -> list[tuple[str, float]]:
-    """One ranking of chunks: by the best score for any query; without scores by the best rank."""
+    """One ranking of chunks, by the best score for any query, or, without scores, by the best rank."""
     best: dict[str, tuple[float, int]] = {}
     for ranking in rankings:
         for rank, (chunk, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
@@ -358,7 +358,7 @@ def _merged(rankings: Sequence[RankedChunks]) -> list[tuple[str, float]]:
 def _scored_by_nearness(
     segments: Sequence[FoundSegment], state: SpRAGState, nearness: Sequence[NDArray[np.float64]]
 ) -> list[FoundSegment]:
-    """The same segments, each with the nearness of its nearest chunk as its score, none above the one before it."""
+    """The same segments, scored by the nearness of their nearest chunks; no score is above the one before it."""
     shown = [result_scores(near, near) for near in nearness]
     scores = []
     for segment in segments:

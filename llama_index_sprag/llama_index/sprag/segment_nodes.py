@@ -1,4 +1,4 @@
-"""Segments as nodes: the original node for a single chunk, else a derived node that points at its chunks."""
+"""Segments as nodes: the original node for a single chunk, else a derived node that points to its chunks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -34,8 +34,8 @@ def segment_results(
 
     Parameters
     ----------
-    fetch : ids of nodes -> those of them that there are
-    headers : document key -> what the text of a segment of the document begins with; None for no headers
+    fetch : ids of nodes -> the nodes that exist
+    headers : document key -> the beginning of the text of the document's segments; None for no headers
     """
     known = yield from fetch(list(dict.fromkeys(chunk for segment in segments for chunk in segment.chunks)))
     joined = [chunk for segment in segments if len(segment.chunks) > 1 for chunk in segment.chunks if chunk in known]
@@ -58,7 +58,7 @@ def segment_results(
 def in_document_order(
     results: Sequence[tuple[FoundSegment, NodeWithScore]],
 ) -> list[tuple[FoundSegment, NodeWithScore]]:
-    """Segments as they stand in their documents, documents in the order in which they come first."""
+    """Segments in the order of their documents; documents are in the order of their first segments."""
     first = {segment.document: place for place, (segment, _) in reversed(list(enumerate(results)))}
     return sorted(results, key=lambda pair: (first[pair[0].document], pair[0].start))
 
@@ -66,14 +66,14 @@ def in_document_order(
 def merged_by_rank(
     results: Sequence[tuple[int, NodeWithScore]], kept: Sequence[tuple[int, BaseNode]]
 ) -> list[NodeWithScore]:
-    """Results in their order, and nodes of no known document among them.
+    """Results in their order, with nodes of unknown documents among them.
 
-    A node stands before the first result of a lower rank, and has the score of the result before it; of the first
-    result, if it comes first.
+    A node comes before the first result of a lower rank, and has the score of the result before it, or, if it comes
+    first, that of the first result.
 
     Parameters
     ----------
-    results : the rank, from 0, of the best chunk of a result, and the result
+    results : the rank, from 0, of the best chunk of each result, and the result
     kept : ranks and nodes, ascending
     """
     waiting = list(kept)
@@ -123,12 +123,12 @@ def _piece(node: BaseNode) -> Piece:
 
 
 def chunks_of_node(node: BaseNode) -> list[str]:
-    """The ids of the chunks that a result stands for."""
+    """The ids of the chunks in a result."""
     return list(node.metadata.get(_CHUNKS, [node.node_id]))
 
 
 def header_of_segment(title: str, summary: str) -> str:
-    """Title and summary in the published wording, `""` without either."""
+    """Title and summary in the published wording; `""` if there is neither."""
     if not title and not summary:
         return ""
     return f"Document context: the following excerpt is from a document titled '{title}'. {summary}".rstrip()

@@ -1,4 +1,4 @@
-"""The immutable state that a query reads: chunks with their headers, and the documents that they make."""
+"""The immutable state that a query reads: chunks with their headers, and the documents that they form."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,16 +20,16 @@ __all__ = ["SpRAGState"]
 
 @dataclass(frozen=True)
 class SpRAGState:
-    """Chunks and the documents that they make: all of an index, or the part that a question needs.
+    """Chunks and the documents that they form: all of an index, or the part that a question needs.
 
     Attributes
     ----------
-    chunks : vectors of chunks with their headers, or as they are where they have none
-    documents : by key; of a part, those that were read
-    document_of : chunk -> key of its document; of a part, of the chunks near to the question and those of `documents`
-    headers : chunk -> its header, of chunks that have one
-    plain : vectors of chunks with a header as they are, as far as there are any
-    lexical : the terms of chunks and headers; None of a part
+    chunks : vectors of chunks with their headers, if they have one
+    documents : by key; in a part, those that were read
+    document_of : chunk -> key of its document; in a part, for the chunks near to the question and those of `documents`
+    headers : chunk -> its header, for chunks that have one
+    plain : known vectors, without header, of chunks that have one
+    lexical : the terms of chunks and headers; None in a part
     passing : chunks of documents that may be shown; None for all
     """
 
@@ -43,11 +43,11 @@ class SpRAGState:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of an index."""
+        """Whether it is the whole index."""
         return self.lexical is not None
 
     def arrays(self) -> Arrays:
-        """What a whole index knows beside its vectors, as arrays."""
+        """The data of a whole index besides its vectors, as arrays."""
         parts = {
             "documents": {key: entry.as_json() for key, entry in self.documents.items()},
             "document_of": self.document_of,
@@ -75,14 +75,14 @@ class SpRAGState:
         documents: Mapping[str, DocumentEntry | None],
         headers: Mapping[str, str],
     ) -> "SpRAGState":
-        """All of an index after a write.
+        """The state of a whole index after a write.
 
         Parameters
         ----------
         chunks, plain, lexical : of all chunks
-        removed : chunks that are gone
-        documents : that were written, and None for those that are gone
-        headers : of chunks that were written, "" for those without one
+        removed : the removed chunks
+        documents : the written documents, and None for removed ones
+        headers : of the written chunks, "" for those without one
         """
         written = {key: document for key, document in documents.items() if document is not None}
         document_of = {
@@ -102,7 +102,7 @@ class SpRAGState:
         return SpRAGState(chunks, of_keys, document_of, of_chunks, plain, lexical)
 
     def place(self, chunk: str) -> tuple[str, int] | None:
-        """The document of a chunk and its number in it, 0 in a document that was not read; None for an unknown one."""
+        """The document of a chunk and its number in it (0 if the document was not read); None for an unknown chunk."""
         key = self.document_of.get(chunk)
         if key is None or key not in self.documents:
             return None if key is None else (key, 0)
@@ -118,8 +118,8 @@ class SpRAGState:
 
         Parameters
         ----------
-        context_weight : weight of the vector of header and chunk together; the rest is that of the chunk as it is,
-            where that is known
+        context_weight : weight of the vector of header and chunk together; the rest is that of the vector without
+            header, if it is known
         """
         cosines = question_cosines(self.chunks, vector)
         if context_weight < 1 and len(self.plain):
@@ -131,12 +131,12 @@ class SpRAGState:
 
     @cached_property
     def _plain_rows(self) -> NDArray[np.intp]:
-        """For each row of `plain` that of its chunk, -1 where there is none."""
+        """For each row of `plain`, that of its chunk; -1 if there is none."""
         return self.chunks.rows_of(self.plain.ids)
 
     @cached_property
     def without_plain(self) -> list[str]:
-        """The chunks with a header that have no vector as they are."""
+        """The chunks with a header that have no vector without it."""
         return [i for i in self.chunks.ids if i in self.headers and i not in self.plain]
 
     @cached_property
@@ -157,17 +157,17 @@ class SpRAGState:
         return None if self.passing is None else self.passing.__contains__
 
     def described(self, keys: Iterable[str]) -> dict[str, DocumentEntry]:
-        """Some of its documents with the chunks that may be shown; what is said about a document is of all of it."""
+        """Some of its documents with the chunks that may be shown; a document is described only if all may be."""
         shown = self.shown
         return {key: self.documents[key] if shown is None else self.documents[key].only(shown) for key in keys}
 
     def only(self) -> "SpRAGState":
-        """With the chunks of its documents that may be shown, and what is said about documents that are shown whole."""
+        """The state with the chunks that may be shown, and the descriptions of documents that are shown whole."""
         documents = {key: document for key, document in self.described(self.documents).items() if document.chunks}
         return replace(self, documents=documents)
 
     def counters(self) -> dict[str, int]:
-        """How many documents there are, chunks, chunks with a header, and documents that were not described."""
+        """The numbers of documents, chunks, chunks with a header, and documents that were not described."""
         chunks = [chunk for document in self.documents.values() for chunk in document.chunks]
         return {
             "documents": len(self.documents),

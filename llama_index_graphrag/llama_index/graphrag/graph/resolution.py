@@ -70,7 +70,7 @@ def _parts(words: list[str]) -> set[str]:
 
 
 def representative(names: Iterable[str]) -> str:
-    """The name that stands for several: that of most words, then of most characters, then the first in order."""
+    """The name that stands for several: the one with the most words, then the most characters, then the first."""
     return min(names, key=lambda name: (-len(name.split()), -len(name), name))
 
 

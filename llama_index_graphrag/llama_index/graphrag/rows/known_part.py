@@ -1,4 +1,4 @@
-"""`KnownPart`: what was read of a stored graph for one question, in the form in which the search of chunks reads it."""
+"""`KnownPart`: the part of a stored graph read for one question, in the form that the search of chunks uses."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What a chunk adds to the stored graph, and takes away with it.
+"""The rows that a chunk adds to the stored graph, and that are removed with it.
 
 Nodes are entities, chunks and names. Every record has the chunk that it comes from as its source, and everything that a
 chunk writes is a sum of whole numbers, so that removing it subtracts exactly that, whichever others there are. The

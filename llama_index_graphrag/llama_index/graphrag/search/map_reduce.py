@@ -1,7 +1,7 @@
-"""Map and reduce: batches of reports, the points that a model makes of each, and those that the answer is made of.
+"""Map and reduce: batches of reports, the points that a model makes from each, and the points of the answer.
 
-What the answer is made of depends on the points and not on the order in which batches are answered; a batch that fails
-fails alone.
+The answer depends on the points and not on the order in which batches are answered; a failed batch does not affect the
+others.
 """
 
 import re
@@ -32,7 +32,7 @@ class Point(NamedTuple):
 
 
 class BatchResult(NamedTuple):
-    """What came of a batch.
+    """The result of a batch.
 
     Attributes
     ----------

@@ -60,19 +60,20 @@ class Triples(Reply):
 class OpenIEExtractor(NodeExtractor):
     """Extracts the named entities of a passage by a language model, then triples that contain them.
 
-    Two calls per passage; the prompt of the second contains the entities of the first. The record is
-    `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [title]}`. Each reply is held against the
-    passage: entities, and triples with a subject or object, of whose words it has too few are dropped, and counted in
-    the record under `dropped`; so are clauses in place of names, and triples of one thing. A reply that cannot be read,
-    or of which nothing is in the passage, is asked for again, and then the node fails: an empty result is stored only
-    where the model says that there is nothing. Entities stay where the triples fail.
+    There are two calls per passage; the prompt of the second contains the entities of the first. The record is
+    `{"entities": [...], "triples": [[head, relation, tail], ...], "subject": [title]}`. Each reply is checked against
+    the passage: entities, subjects and objects need enough of their words in it, otherwise the entity or triple is
+    dropped and counted in the record under `dropped`. Clauses in place of names, and triples about one thing, are
+    dropped too. A reply that cannot be read, or of which nothing is in the passage, is requested again, and then the
+    node fails. An empty result is stored only if the model says that there is nothing. If only the triples fail, the
+    entities are kept.
 
     Parameters
     ----------
     title_key : the metadata key of a title, which is put before the text; for a node without one, a heading at the
         beginning of its text is the title (:mod:`llama_index.ragkit.text.headings`). None for no titles at all
-    min_in_text : least share of the words of a name that the passage must have, in [0, 1]; 0 for no check, as for
-        entities that are translated [0.5]
+    min_in_text : least share of the words of a name that the passage must have, in [0, 1]; 0 for no check, for example
+        if entities are translated [0.5]
     kwargs : see :class:`~llama_index.ragkit.NodeExtractor`
     """
 
@@ -89,7 +90,7 @@ class OpenIEExtractor(NodeExtractor):
 
     @classmethod
     def paper(cls, **kwargs: Any) -> "OpenIEExtractor":
-        """An extractor with prompts of the paper's form: the task to the system, and one paragraph as a demonstration.
+        """An extractor with prompts of the paper's form: the task as system message, and a worked example paragraph.
 
         Replies are not held against the passage.
 
@@ -160,7 +161,7 @@ def read_entities(reply: str, words: TextWords, least: float) -> Held[str]:
     Raises
     ------
     ParseError
-        If it cannot be read, or none of them is.
+        If the reply cannot be read, or no entity is in the text.
     """
     named = read_reply(reply, Entities).named_entities
     return held(named, words.share, least, "entities", is_name)
@@ -174,6 +175,6 @@ def _read_triples(reply: str, words: TextWords, least: float) -> Held[list[str]]
 
 
 def _relates(triple: list[str]) -> bool:
-    """Whether a triple says something of two things; an object may be longer than a name."""
+    """Whether a triple relates two things; an object may be longer than a name."""
     head, _, tail = triple
     return is_name(head) and len(tail.split()) <= _MOST_OBJECT_WORDS and normalise(head) != normalise(tail)

@@ -23,7 +23,7 @@ class RecordedExtractor(NodeExtractor):
     """Takes entities and triples from records, without calling a model.
 
     A node is looked up by its id, then by its text (ignoring white space), with and without its title before it. A
-    node without a record counts as failed; `index.retry_failed()` looks it up again after records were added.
+    node without a record counts as failed; after you have added records, `index.retry_failed()` looks it up again.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class RecordedExtractor(NodeExtractor):
         self.add(records or {})
 
     def add(self, records: Given) -> None:
-        """Add records; one of the same id or text replaces the earlier one."""
+        """Add records; a record with the same id or text replaces the earlier one."""
         for key, record in records.items():
             if not isinstance(record, Mapping) or not {"entities", "triples"} & set(record):
                 raise ConfigurationError(f"The record of {key[:80]!r} has neither 'entities' nor 'triples'.")
@@ -70,7 +70,7 @@ class RecordedExtractor(NodeExtractor):
         Raises
         ------
         ConfigurationError
-            If it is not of that form.
+            If it does not have that form.
         """
         content: Any = source
         if isinstance(source, (str, Path)):
@@ -93,7 +93,7 @@ class RecordedExtractor(NodeExtractor):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """The class alone: records may be added as the corpus grows."""
+        """Only the class: records may be added as the corpus grows."""
         return {"class": type(self).__name__}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
@@ -104,7 +104,7 @@ class RecordedExtractor(NodeExtractor):
             if record is not None:
                 passage = yield from context.passage(node, self.title_key)
                 return {"subject": subject_names(passage.title), **record}
-        raise ExtractionError(f"There is no record for node {node.node_id!r}, by its id or its text.")
+        raise ExtractionError(f"There is no record for the id or the text of node {node.node_id!r}.")
 
 
 def _squeezed(text: str) -> str:

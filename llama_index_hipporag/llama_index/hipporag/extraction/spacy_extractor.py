@@ -19,13 +19,14 @@ __all__ = ["SpacyExtractor"]
 class SpacyExtractor(NodeExtractor):
     """Extracts names, noun chunks, and triples of subject, verb and object by a spaCy pipeline.
 
-    It needs no LLM, but the extra `spacy`. The record is that of :class:`NounPhraseExtractor`, and titles, line breaks
-    and repeated lines are treated as there. Entities are what the pipeline recognises as names, except numbers, amounts
-    and dates, and noun chunks of two words and more. A triple has entities, or the title of the passage, at both ends.
-    An entity that is neither subject nor object of a verb has a triple as those of :class:`NounPhraseExtractor`.
+    It needs no LLM, but the extra `spacy`. The record is that of :class:`NounPhraseExtractor`, which also treats
+    titles, line breaks and repeated lines in this way. Entities are the names that the pipeline recognises, except
+    numbers, amounts and dates, and noun chunks of at least two words. Both ends of a triple are entities or the title
+    of the passage. An entity that is neither subject nor object of a verb gets a triple like those of
+    :class:`NounPhraseExtractor`.
 
-    A pipeline without a parser, or in a language for which spaCy has no noun chunks, gives names only, and without a
-    parser all triples are as those of :class:`NounPhraseExtractor`. Without named entities there are noun chunks only.
+    A pipeline without a parser, or in a language for which spaCy has no noun chunks, gives only names. Without a parser
+    all triples are like those of :class:`NounPhraseExtractor`. Without named entities there are only noun chunks.
 
     Passages are parsed in batches by `Language.pipe`, in one thread: `num_workers` has no influence.
 

@@ -1,4 +1,4 @@
-"""A spaCy pipeline: loaded by name, told apart from others, and used by one thread at a time."""
+"""A spaCy pipeline: loaded by name, distinguished from others, and used by one thread at a time."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -22,14 +22,14 @@ _LOCKS_LOCK = threading.Lock()
 
 
 def loaded(model: Any) -> Any:
-    """The `spacy.Language` of a name, or the one given.
+    """The `spacy.Language` of a name, or the given one.
 
     Raises
     ------
     ImportError
         Without the extra `spacy`.
     ConfigurationError
-        If nothing of this name is installed, it is neither a name nor a pipeline, or the pipeline is empty.
+        If no pipeline of this name is installed, `model` is neither a name nor a pipeline, or the pipeline is empty.
     """
     spacy = need("spacy", "SpacyExtractor", "llama-index-hipporag[spacy]")
     pipeline = _by_name(model) if isinstance(model, str) else model
@@ -64,7 +64,7 @@ def name_of(pipeline: Any) -> str:
 
 
 def identity(pipeline: Any) -> str:
-    """What tells a pipeline apart: its language, name and components, not its version."""
+    """The identity of a pipeline: its language, name and components, not its version."""
     return f"{name_of(pipeline)}: {', '.join(pipeline.pipe_names)}"
 
 
@@ -86,11 +86,11 @@ def parsed(pipeline: Any, passages: Sequence[PassageText]) -> list[NounPhrases |
 
 
 class BatchReader:
-    """Reads passages by a pipeline in batches, each when the first of its passages is asked for. Thread-safe.
+    """Reads passages with a pipeline in batches, each on the first request for one of its passages. Thread-safe.
 
     Parameters
     ----------
-    passages : roughly in the order in which they will be asked for
+    passages : roughly in the order of the requests
     """
 
     def __init__(self, pipeline: Any, passages: Iterable[PassageText] = ()) -> None:

@@ -1,4 +1,4 @@
-"""`GraphPart`: the part of a knowledge graph that was read for one question, ready to be walked as a whole one is."""
+"""`GraphPart`: the part of a knowledge graph that was read for one question, ready for a walk like a whole graph."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ __all__ = ["GraphPart"]
 
 @dataclass(frozen=True)
 class GraphPart:
-    """n phrases that have been read, then p passages, then whatever else the walk has reached.
+    """n phrases that have been read, then p passages, then the other nodes that the walk has reached.
 
-    What the options of a search decide, such as the weights of edges, was decided when the part was read.
+    The options of a search, such as the weights of edges, were applied when the part was read.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class GraphPart:
         return self.counts.shape[0], len(self.phrases)
 
     def without_common(self, share: float) -> "GraphPart":
-        """The same: phrases that are nearly everywhere were left out."""
+        """The same part: phrases that are nearly everywhere were already left out."""
         return self
 
     def walk(self, edges: Edges, synonyms: bool, subject_weight: float | None) -> Walk:

@@ -1,8 +1,8 @@
 """The knowledge graph as sparse matrices: the phrases and facts of each passage, and the graphs derived from them.
 
-Stored are the contributions of single passages (`named`, `statements`) and the lists of similar phrases; every graph
-is a sum over passages, so that removing a passage is an exact subtraction. Rows of `named` and `statements` are
-passages, in the order of the chunks' rows; columns are phrases and facts, in the order of theirs.
+The contributions of single passages (`named`, `statements`) and the lists of similar phrases are stored. Every graph is
+a sum over passages, so removing a passage is an exact subtraction. Rows of `named` and `statements` are passages, in
+the order of the chunks' rows; columns are phrases and facts, in the order of their rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class KnowledgeGraph:
     Attributes
     ----------
     named : (p, n), how often a passage lists a phrase as an entity
-    about : (p, n), 1 where a phrase is the subject of a passage
+    about : (p, n), 1 if a phrase is the subject of a passage
     statements : (p, f), how often a passage states a fact
     heads, tails : (f,), the phrases of each fact
     synonym_lists : (n, n), row i is the list of phrases similar to phrase i, with cosines; not symmetric
@@ -69,7 +69,7 @@ class KnowledgeGraph:
 
     @property
     def arrays(self) -> Arrays:
-        """What is stored, as arrays."""
+        """The stored data, as arrays."""
         matrices = {name: getattr(self, name) for name in _MATRICES}
         parts = {name: {part: getattr(matrix, part) for part in _PARTS} for name, matrix in matrices.items()}
         return {**nested(parts), "heads": self.heads, "tails": self.tails}
@@ -101,7 +101,7 @@ class KnowledgeGraph:
         tails: Sequence[int],
         synonym_lists: csr_matrix,
     ) -> "KnowledgeGraph":
-        """With further passages; `heads` and `tails` are those of new facts, `synonym_lists` of all phrases."""
+        """The graph with further passages; `heads` and `tails` are of new facts, `synonym_lists` of all phrases."""
         n, f = synonym_lists.shape[0], len(self.heads) + len(heads)
         return KnowledgeGraph(
             named=_stacked(self.named, sparse_rows(named, n)),
@@ -113,7 +113,7 @@ class KnowledgeGraph:
         )
 
     def without(self, passages: Rows) -> tuple["KnowledgeGraph", Rows, Rows]:
-        """Without these passages, and without phrases and facts that no other passage has.
+        """The graph without these passages, and without phrases and facts that no other passage has.
 
         Returns
         -------
@@ -138,9 +138,9 @@ class KnowledgeGraph:
         return rest, np.flatnonzero(~phrases), np.flatnonzero(~facts)
 
     def restricted(self, allowed: Mask) -> "KnowledgeGraph":
-        """The graph of the allowed passages alone, with the same rows and columns.
+        """The graph of only the allowed passages, with the same rows and columns.
 
-        A phrase of no allowed passage has no edges.
+        A phrase that no allowed passage has gets no edges.
         """
         chosen = diags(allowed.astype(np.float64))
         named, about, statements = ((chosen @ part).tocsr() for part in (self.named, self.about, self.statements))
@@ -164,7 +164,7 @@ class KnowledgeGraph:
 
     @cached_property
     def fact_phrases(self) -> csr_matrix:
-        """(f, n), 1 where a phrase is an end of a fact."""
+        """(f, n), 1 if a phrase is an end of a fact."""
         f = len(self.heads)
         rows = np.concatenate([np.arange(f), np.arange(f)])
         ends = csr_matrix((np.ones(2 * f), (rows, np.concatenate([self.heads, self.tails]))), shape=(f, self.shape[1]))
@@ -194,7 +194,7 @@ class KnowledgeGraph:
 
     @cached_property
     def contains(self) -> csr_matrix:
-        """(p, n), 1 where a passage contains a phrase, or is about it."""
+        """(p, n), 1 if a passage contains a phrase, or is about it."""
         return (self.mentions + self.about).sign().tocsr()
 
     @cached_property
@@ -219,10 +219,10 @@ class KnowledgeGraph:
     def adjacency(self, edges: Edges = "added", synonyms: bool = False) -> csr_matrix:
         """Weights of the edges between phrases, shape (n, n), symmetric.
 
-        "added": times that facts join the two, plus the cosine of mutual synonyms.
+        "added": how often facts join the two, plus the cosine of mutual synonyms.
 
         "published": the weights of the authors' code. It stores one weight per direction: the number of facts,
-        overwritten by the cosine where the target is on the list of the source. Its graph is undirected with parallel
+        overwritten by the cosine if the target is on the list of the source. Its graph is undirected with parallel
         edges, so both directions are added.
         """
         if edges == "added":
@@ -239,8 +239,8 @@ class KnowledgeGraph:
 
         Parameters
         ----------
-        subject_weight : with passages as nodes n, n + 1, ..., joined to their phrases by edges of weight 1,
-            and of this weight to the phrases that they are about; None for phrases alone
+        subject_weight : weight of the edges from passages, which become nodes n, n + 1, ..., to the phrases that they
+            are about; edges to their other phrases have weight 1. None for a graph of only phrases
         """
 
         def make() -> Walk:
@@ -257,8 +257,8 @@ class KnowledgeGraph:
     def without_common(self, share: float) -> "KnowledgeGraph":
         """The same graph, in which phrases of more than this share of the passages join nothing.
 
-        A phrase that is nearly everywhere, such as the header of every page, tells no passages apart, and joins all of
-        them. The rows and columns stay, and passages keep their other phrases, as ones that they name.
+        A phrase that is nearly everywhere, such as the header of every page, joins all passages and does not tell them
+        apart. The rows and columns stay, and passages keep their other phrases, as phrases that they name.
 
         Parameters
         ----------
@@ -276,7 +276,7 @@ class KnowledgeGraph:
         rare = diags((~left_out).astype(np.float64))
         joining = diags((~(left_out[self.heads] | left_out[self.tails])).astype(np.float64))
         statements = self.statements @ joining
-        # The other phrase of a fact with one of these stays that of its passage.
+        # The passage keeps the other phrase of a fact with one of these.
         named = (self.mentions - statements @ self.fact_phrases) @ rare
         parts = [named, self.about @ rare, statements, rare @ self.synonym_lists @ rare]
         named, about, statements, lists = (matrix.tocsr() for matrix in parts)
@@ -291,7 +291,7 @@ class KnowledgeGraph:
 
         Parameters
         ----------
-        counted : "contains" takes each phrase of a passage once (this package's default), "mentions" as often as
+        counted : "contains" counts each phrase of a passage once (this package's default), "mentions" as often as
             the passage mentions it (the paper, section 2.3), "facts" once for each different fact that has it
             (the published code)
         length_normalization : a in [0, 1]; the sum is divided by (phrases of the passage) ** a, so that passages with
@@ -327,7 +327,7 @@ class KnowledgeGraph:
 
 
 def most_passages(share: float, passages: int) -> float:
-    """How many passages may have a phrase that is not common; in a graph of fewer than 20 no phrase is.
+    """How many passages may have a phrase before it is common; in a graph of fewer than 20 passages no phrase is.
 
     Parameters
     ----------

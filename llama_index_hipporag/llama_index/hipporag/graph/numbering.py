@@ -15,10 +15,10 @@ T = TypeVar("T", bound=Hashable)
 class Numbering(Mapping[T, int]):
     """Distinct keys, numbered from 0 in the order in which they came; immutable.
 
-    A numbering and those that extend it share their memory, so that an extension costs what is new. Only the first
-    extension of a numbering does; a second one, such as the write after one that failed, starts from a copy.
+    A numbering and its extension share memory, so an extension costs only its new keys. This holds for the first
+    extension of a numbering; a second one, such as the write after a failed one, starts from a copy.
 
-    Keys that are packed, as those of :meth:`of_packed`, become objects when a number is looked up.
+    Packed keys, such as those of :meth:`of_packed`, become objects when a number is looked up.
     """
 
     __slots__ = ("_own", "_size", "_stored")
@@ -37,7 +37,7 @@ class Numbering(Mapping[T, int]):
         return found
 
     def _made(self) -> tuple[list[T], dict[T, int]]:
-        """The keys as objects, and their numbers; threads may make them twice."""
+        """The keys as objects, and their numbers; two threads may both make them."""
         if (own := self._own) is None:
             keys = list(self._stored)
             own = self._own = keys, dict(zip(keys, range(len(keys)), strict=True))
@@ -49,7 +49,7 @@ class Numbering(Mapping[T, int]):
 
     def __getitem__(self, key: T) -> int:
         number = self._made()[1][key]
-        if number >= self._size:  # that of an extension
+        if number >= self._size:  # the number of an extension
             raise KeyError(key)
         return number
 
@@ -72,7 +72,7 @@ class Numbering(Mapping[T, int]):
         return self._keys[number]
 
     def extended(self, keys: Iterable[T]) -> "Numbering[T]":
-        """With further keys after these; known ones keep their numbers."""
+        """The numbering with further keys after these; known ones keep their numbers."""
         longer: Numbering[T] = Numbering()
         own = self._made()
         if len(own[0]) == self._size:
@@ -83,7 +83,7 @@ class Numbering(Mapping[T, int]):
         return longer
 
     def without(self, numbers: NDArray[Any]) -> "Numbering[T]":
-        """Without the keys of these numbers; the others move up, in the same order."""
+        """The numbering without the keys of these numbers; the others move up, in the same order."""
         if not len(numbers):
             return self
         stays = np.ones(self._size, np.bool_)

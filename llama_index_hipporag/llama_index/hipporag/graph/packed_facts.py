@@ -1,4 +1,4 @@
-"""`PackedFacts`: the facts of a graph as numbers, of which objects are made when somebody asks for them."""
+"""`PackedFacts`: the facts of a graph, kept as numbers and made into objects on request."""
 
 from collections.abc import Iterator, Sequence
 from typing import overload

@@ -79,7 +79,7 @@ def _phrases(values: Any, normalised: Callable[[str], str]) -> list[str]:
 
 
 class RecordReader:
-    """Reads records as the parameters of a graph say; texts that come again soon are normalised once."""
+    """Reads records by the parameters of a graph; texts that soon occur again are normalised once."""
 
     def __init__(self, config: GraphConfig) -> None:
         self._config = config

@@ -1,9 +1,9 @@
-"""What a passage adds to the stored graph, and takes away with it.
+"""The rows that a passage adds to the stored graph, and that are removed with it.
 
 The walk is that of :class:`~llama_index.hipporag.graph.knowledge_graph.KnowledgeGraph` with edges "added": facts join
-two phrases, and a passage is joined to its phrases. Every edge has the passage that it comes from as its source, and
-everything a passage writes is a sum of whole numbers, the names of its phrases too; so removing it subtracts exactly
-that, whichever others there are.
+two phrases, and a passage is joined to its phrases. The source of every edge is the passage from which it comes. All
+that a passage writes, including the names of its phrases, is a sum of whole numbers. So removing it subtracts exactly
+that, whatever other passages there are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,14 +39,14 @@ PHRASE, PASSAGE = 0, 1
 """Kinds of nodes: the lowest bits of their numbers."""
 
 FACT, STATED, NAMED, SUBJECT, LISTS, LISTED = range(6)
-"""Kinds of edges: between phrases by a fact; between a passage and a phrase that it has in facts alone, that it names
+"""Kinds of edges: between phrases by a fact; between a passage and a phrase that it has only in facts, that it names
 as an entity, or that it is about; from a phrase to one on its list of similar phrases, and back."""
 
 _COSINE = 1 << 30  # the count of an edge for a cosine of 1
 
 
 class PassageRows(NamedTuple):
-    """What passages add to the rows of a graph, or, with negative counts, take away.
+    """The differences that passages make to the rows of a graph: added with positive counts, removed with negative.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ def is_passage(nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def passage_rows(passages: Mapping[str, Passage], count: int = 1) -> PassageRows:
-    """The edges of passages, with both directions, and those by which their phrases are found.
+    """The edges of passages, in both directions, and the edges by which their phrases are found.
 
     Parameters
     ----------

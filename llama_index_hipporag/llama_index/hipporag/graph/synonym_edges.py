@@ -81,7 +81,7 @@ def with_new(lists: csr_matrix, extended: ExtendedPhrases, config: GraphConfig) 
 
 
 def searched(phrases: Snapshot, lists: csr_matrix, rows: Ints, config: GraphConfig) -> csr_matrix:
-    """Lists with those of some rows recomputed by a search over all phrases."""
+    """The lists, with those of some rows recomputed by a search over all phrases."""
     if not len(rows):
         return lists
     cap = config.max_synonyms

@@ -70,7 +70,7 @@ def _exact(vectors: Vectors, rows: Ints, columns: Ints) -> NDArray[np.float64]:
 
 
 def _pruned(found: Iterable[Candidates], cap: int, dim: int) -> Candidates:
-    """All tiles together, in both directions, without entries that `cap` better ones of their row exclude."""
+    """All tiles together, in both directions, without entries that have `cap` better ones in their row."""
     parts: list[Candidates] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))]
     count, limit = 0, _PRUNE
     for i, j, near in found:
@@ -132,7 +132,7 @@ def extended_lists(lists: csr_matrix, size: int, pairs: PhrasePairs, cap: int, o
     ----------
     lists : shape (m, m), row p the list of phrase p
     size : number of phrases now, m or more
-    pairs : new entries, none of which is in `lists`, of rows that may have a list
+    pairs : new entries, not yet in `lists`, of rows that may have a list
     cap, order : see :func:`keep_best`
 
     Returns
@@ -168,7 +168,7 @@ def replaced_rows(lists: csr_matrix, size: int, rows: Ints, entries: PhrasePairs
 
 
 def resized(lists: csr_matrix, size: int) -> csr_matrix:
-    """Lists of shape (size, size): with further empty ones, or without the last, which are empty and on no list."""
+    """Lists of shape (size, size): with further empty ones, or without the last ones, which must be unused."""
     indptr = lists.indptr[: size + 1]
     indptr = np.concatenate([indptr, np.full(size + 1 - len(indptr), indptr[-1])])
     return csr_matrix((lists.data, lists.indices, indptr), shape=(size, size))

@@ -6,13 +6,13 @@ d) r_u at u and moves d r_u to its neighbours. Only nodes with ``r_u > epsilon s
 edges of u), so that the work is at most ``1 / (epsilon (1 - d))`` edges of weight 1 *whatever the size of the graph*.
 Whole frontiers are pushed at once, as arrays.
 
-The remaining residual is spread in small amounts over very many nodes, and above all hubs, since a hub is not pushed
-for less than epsilon times its thousands of edges. The scores of hubs would be some percent too low because mass that
-returns to them is missing, enough to change a ranking. Hence two deviations from the paper at the end, both for
+The remaining residual is spread in small amounts over very many nodes, above all hubs, since a hub is not pushed for
+less than epsilon times its thousands of edges. Mass that returns to hubs would be missing from their scores, which
+would be some percent too low, enough to change a ranking. Hence two deviations from the paper at the end, both for
 undirected graphs:
 
-1. Every node moves its residual once more, to the hubs alone, and the walk among the hubs is solved (`hubs.py`). These
-are actual walks, so p remains a lower bound. 2. The rest is spread in proportion to strength, to which a walk
+1. Every node moves its residual once more, but only to the hubs, and the walk among the hubs is solved (`hubs.py`).
+These are actual walks, so p remains a lower bound. 2. The rest is spread in proportion to strength, to which a walk
 converges from any start: ordinary nodes are one step from a hub, and hubs get the share d of theirs. Mass that a hub
 has just moved to its neighbours is not part of the hubs' share, since its return is counted in 1.
 
@@ -221,7 +221,7 @@ class _PushState:
 
         Parameters
         ----------
-        following : the residual after a step, which saves summing what enters the hubs
+        following : the residual after a step, which saves summing the mass that enters the hubs
         """
         ends = 1.0 - self.damping
         left = float(self.residual.sum())

@@ -1,21 +1,21 @@
-"""The part of a graph that a walk needs, where the graph is not in memory: its rows are read a frontier at a time.
+"""The part of a graph that a walk needs, if the graph is not in memory: its rows are read a frontier at a time.
 
-Whether a row is worth reading is found by forward push (Andersen, Chung, Lang 2006, "Local graph partitioning using
-PageRank vectors", section 3). Nothing is known of the graph but the rows that have been fetched, and a fetch costs far
-more than a push. Hence two differences:
+Forward push decides whether a row is worth reading (Andersen, Chung, Lang 2006, "Local graph partitioning using
+PageRank vectors", section 3). Only the fetched rows of the graph are known, and a fetch costs far more than a push.
+Hence two differences:
 
 1. Within the rows at hand, nodes are pushed until little residual, the mass that has not been walked yet, is left on
-them. What remains lies on nodes whose row is not at hand: the frontier. Those with enough residual are fetched
-together, in one call.
+them. The rest lies on nodes whose row is not at hand: the frontier. Those with enough residual are fetched together, in
+one call.
 2. A node is worth fetching if the mass that it would move, d r_u, is more than epsilon for each *stored row* that must
 be read. The paper compares with the degree of u, which is unknown before u is fetched. The row of a hub is cut into
-segments; its first row tells how many. A segment has as many edges as some sixteen rows of ordinary nodes, and each of
-them gets the less of the mass, so the others are read only if the mass exceeds 16 epsilon times their number. At most
-``1 / (epsilon (1 - d))`` rows are read, *whatever the size of the graph*. The last calls would read a dozen nodes with
-far less mass than is left on all the others together: they are not made.
+segments; its first row tells how many. A segment has as many edges as some sixteen rows of ordinary nodes, and each
+edge gets correspondingly less mass. So further segments are read only if the mass exceeds 16 epsilon times their
+number. At most ``1 / (epsilon (1 - d))`` rows are read, *whatever the size of the graph*. The last calls would read a
+dozen nodes with far less mass than is left on all the others together, so they are not made.
 
 The walk itself is that of any other graph (:mod:`llama_index.hipporag.pagerank.power_iteration`), over the rows that
-were read. No edge leaves the other nodes, so that a score is too low by at most the mass that they would have moved.
+were read. No edge leaves the other nodes, so a score is too low by at most the mass that they would have moved.
 """
 
 from collections.abc import Callable
@@ -35,8 +35,8 @@ Floats = NDArray[np.float64]
 
 EPSILON = 2e-6  # mass that is left unmoved, per stored row
 _AT_HAND = 0.1  # share of epsilon down to which nodes whose row is at hand are pushed
-_SEGMENT = 16  # rows of an ordinary node that a segment of a hub counts as: it has as many more edges
-_WORTH = 0.1  # mass that a call must move, as a share of what is left unmoved in any case
+_SEGMENT = 16  # a segment of a hub counts as this many rows of an ordinary node: it has as many times the edges
+_WORTH = 0.1  # least mass that a call must move, as a share of the mass that stays unmoved in any case
 _UNKNOWN = {"residual": 0, "kept": 0, "strength": 0, "rows": 1, "further": -1, "start": 0, "degree": 0}  # a new node's
 
 
@@ -45,8 +45,8 @@ class FetchedRows(NamedTuple):
 
     Attributes
     ----------
-    nodes : (m,) the ids of distinct nodes; those without edges too
-    further : (m,) number of further rows to read for the edges of a node, which are not given then; 0 with its edges
+    nodes : (m,) the ids of distinct nodes, including nodes without edges
+    further : (m,) number of further rows with the edges of a node, if these are not given; 0 if they are
     indptr : (m + 1,) ``neighbors[indptr[i] : indptr[i + 1]]`` are the neighbours of node i
     neighbors : (e,) ids; a repeated one has the sum of its weights
     weights : (e,) positive
@@ -60,7 +60,7 @@ class FetchedRows(NamedTuple):
 
 
 Fetch = Callable[[Ints, Ints], FetchedRows]
-"""(nodes that are unknown yet, nodes whose further rows are wanted), both ascending -> the rows of all of them."""
+"""(nodes that are still unknown, nodes whose further rows are wanted), both ascending -> the rows of all of them."""
 
 
 class Frontier:
@@ -70,13 +70,13 @@ class Frontier:
     ----------
     fetch : reads rows
     damping : probability of following an edge, 0 <= d < 1
-    epsilon : mass that may be left unmoved at a node, per stored row that would have to be read, 16 times that per
-        segment of a hub; positive
+    epsilon : mass that may be left unmoved at a node, per stored row that would have to be read, and 16 times as much
+        per segment of a hub; positive
 
     Attributes
     ----------
     ids : (n,), of the nodes
-    kept : (n,), what the last walk has certainly left at each node
+    kept : (n,), mass that the last walk has certainly left at each node
     calls : number of fetches
 
     Raises
@@ -103,7 +103,7 @@ class Frontier:
         self._fetch = fetch
 
     def read(self, seeds: Ints, weights: Floats) -> None:
-        """Fetch what a walk needs, beside what is there.
+        """Fetch the rows that a walk needs and that are not yet there.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class Frontier:
     def _wanted(self) -> tuple[Ints, Ints]:
         """The frontier: ids of unknown nodes, and of hubs whose further rows are wanted.
 
-        It is empty where all of them together would move little beside what is left unmoved.
+        It is empty if all of them together would move little compared with the mass that stays unmoved.
         """
         moved = self.damping * self.residual
         unknown = (self.further < 0) & (moved > self.epsilon)
@@ -155,7 +155,7 @@ class Frontier:
         return np.sort(self.ids[unknown]), np.sort(self.ids[hubs])
 
     def _receive(self, rows: FetchedRows) -> None:
-        """Take rows in, and number their neighbours."""
+        """Add rows, and number their neighbours."""
         self.calls += 1
         targets = self._numbered(rows.neighbors)
         sources = self.places_of(rows.nodes)
@@ -186,7 +186,7 @@ class Frontier:
             self.residual += np.bincount(self.targets[places], given, len(self.ids))
 
     def _numbered(self, nodes: Ints) -> Ints:
-        """The places of nodes, new ones for those that have none."""
+        """The places of nodes; nodes without a place get a new one."""
         distinct, inverse = np.unique(nodes, return_inverse=True)
         numbers = self.places_of(distinct)
         new, n = distinct[numbers < 0], len(self.ids)

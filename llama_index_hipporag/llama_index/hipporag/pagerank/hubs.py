@@ -1,4 +1,4 @@
-"""Walks that return to the hubs of a graph, solved among the hubs instead of by pushing them.
+"""Walks that return to the hubs of a graph, solved among the hubs instead of by pushing.
 
 A power-law graph has a few nodes with thousands of neighbours. Mass that reaches such a hub is spread over thousands
 of nodes in small amounts, and much of it is back at a hub two steps later. One step (hub to hub) and two steps (hub to

@@ -6,7 +6,7 @@ reset distribution and d the damping,
     x = d (P^T x + m v) + (1 - d) v,        m = the mass of x on nodes without an edge.
 
 d is the probability of *following an edge*, as in igraph and networkx. The paper (Gutierrez et al. 2024, section 3.4,
-"the probability that PPR will restart") has 0.5 for 1 - d; the two agree at 0.5 only.
+"the probability that PPR will restart") has 0.5 for 1 - d; the two agree only at 0.5.
 """
 
 import math
@@ -32,7 +32,7 @@ class Walk:
     Attributes
     ----------
     outward : (n, n) float64, row i holds the weights of the edges that leave node i; columns ascend in each row
-    inward : its transpose; the same object where the graph is undirected
+    inward : its transpose; the same object if the graph is undirected
     strength : (n,) sums of the rows of `outward`; 0 for a node without an edge
     """
 
@@ -46,7 +46,7 @@ class Walk:
 
         Parameters
         ----------
-        adjacency : (n, n), entry (i, j) is the weight of the edge from i to j; parallel entries add up, zeros are no
+        adjacency : (n, n), entry (i, j) is the weight of the edge from i to j; parallel entries add up, zeros are not
             edges, and a loop is an edge like any other
         undirected : whether the matrix is symmetric, which saves the transpose; not checked
 
@@ -131,7 +131,7 @@ def pagerank(
     resets : (n,), or (q, n) dense or sparse for q queries; not negative, scaled to sum 1 here
     damping : probability of following an edge, 0 <= d < 1
     tolerance : upper bound of the L1 distance to the exact result
-    max_steps : how many edges a walk follows at most, for a result that is less than PageRank: with 0 it is the reset
+    max_steps : maximum number of edges that a walk follows, for an incomplete PageRank: with 0 the result is the reset
 
     Returns
     -------

@@ -46,12 +46,12 @@ class GraphSearchResult(Generic[Graph]):
     ----------
     state, graph : the searched state, and the part of its graph that passes the filters, or was read for the question
     allowed : (p,), passages that may be returned; None for all
-    seeds : what the walk started from
+    seeds : the start of the walk
     nodes, active : phrases that the walk activated (rows), and their probabilities; empty after a fallback
     walked : (p,), each passage's score in the walk as a share of the best, in [0, 1]; None after a fallback
-    near : how near passages are to the question; None where it was not needed
-    trust : how far the walk counted beside nearness, in [0, 1]; None where the options do not ask
-    scores : (p,), the final ones, in [0, 1]
+    near : the nearness of passages to the question; None if it was not needed
+    trust : how far the walk was trusted, in [0, 1]; None if the options do not use trust
+    scores : (p,), the final scores, in [0, 1]
     synonyms : whether the walk used synonym edges
     """
 
@@ -69,19 +69,19 @@ class GraphSearchResult(Generic[Graph]):
 
     @property
     def fallback(self) -> str:
-        """Why nearness alone decided, without the walk; empty otherwise."""
+        """Why only nearness was used, without the walk; empty otherwise."""
         if self.trust == 0:
             return UNTRUSTED
         return self.seeds.reason
 
     def added(self, config: SearchConfig) -> Floats:
-        """What the walk adds to the nearness of passages, shape (p,), in standard deviations; 0 if not trusted."""
+        """The part of the walk in the scores of passages, shape (p,), in standard deviations; 0 if not trusted."""
         if self.walked is None:
             return np.zeros(self.scores.size)
         return combine(np.zeros(self.walked.size), self.walked, _weight(config, self.trust or 0.0))
 
     def ranking(self, k: int) -> Iterator[tuple[str, float]]:
-        """The k best passages, then the rest, since a node may be deleted or too long for a budget."""
+        """The k best passages, then the others, since a node may be deleted or too long for a budget."""
         return chain.from_iterable(self._ranked(k))
 
     def _ranked(self, k: int) -> Iterator[Iterable[tuple[str, float]]]:
@@ -108,7 +108,7 @@ def search_many(
 
     Parameters
     ----------
-    nearness : for each question that of all passages, where the options need it or nothing is linked
+    nearness : for each question the nearness of all passages, if the options need it or nothing is linked
     wanted : number of top passages that must be in the right order
     """
     nothing = np.empty(0, np.int64), np.empty(0), None
@@ -144,7 +144,7 @@ class _Passages:
     ----------
     walked : (p,), their shares of the walk, relative to the best
     scores : (p,), with nearness
-    trust : how far the walk counted; None where the options do not ask
+    trust : how far the walk was trusted; None if the options do not use trust
     """
 
     walked: Floats
@@ -154,14 +154,14 @@ class _Passages:
 
 @dataclass(frozen=True)
 class _Question:
-    """The reset of a walk, and what its result is combined with.
+    """The reset of a walk, and the values with which its result is combined.
 
     Attributes
     ----------
     reset : nodes and weights
-    near : (p,), the nearness that is used in the scores; None for the walk alone
-    averaged : whether the two are averaged, whatever the walk can be trusted
-    shared : (p,), how well each passage is reached from every linked phrase; None where it is not used
+    near : (p,), the nearness that is used in the scores; None to use only the walk
+    averaged : whether the two are averaged, regardless of trust in the walk
+    shared : (p,), how well each passage is reached from every linked phrase; None if it is not used
     rarity : that of the rarest name
     """
 
@@ -214,7 +214,7 @@ class _GraphSearch(Generic[Graph]):
         return _Question(reset, combined, averaged, self._shared(seeds), seeds.rarity)
 
     def exactly(self, questions: Sequence[_Question]) -> Iterator[tuple[Ints, Floats, _Passages]]:
-        """For each question: reached phrases, their probabilities, and the scores of passages."""
+        """The reached phrases, their probabilities, and the scores of passages, for each question."""
         n = self.graph.shape[1]
         resets = [question.reset for question in questions]
         for question, scores in zip(questions, self._walks(resets), strict=True):
@@ -257,7 +257,7 @@ class _GraphSearch(Generic[Graph]):
         return share_of_best(geometric_mean(shares), self.allowed)
 
     def _scores(self, question: _Question, passage_scores: Floats) -> _Passages:
-        """The scores of passages; by trust, they have no bounds."""
+        """The scores of passages; with trust they are unbounded."""
         if question.shared is not None:
             part = self.config.published.conjunction
             passage_scores = share_of_best(passage_scores, self.allowed) ** (1 - part) * question.shared**part
@@ -328,11 +328,11 @@ def _reset(
 
 
 def seed_passages(cosines: Floats | None, allowed: Mask | None, config: SearchConfig) -> Reset:
-    """The passages that a walk starts from (rows), depending on `passage_seeds`, and their weights.
+    """The passages from which a walk starts (rows), depending on `passage_seeds`, and their weights.
 
     Parameters
     ----------
-    cosines : (p,), of the question and each passage; None where they are not used
+    cosines : (p,), of the question and each passage; None if they are not used
     """
     if config.passage_seeds == "none" or cosines is None:
         return np.empty(0, np.int64), np.empty(0)

@@ -44,7 +44,7 @@ def geometric_mean(shares: Sequence[Floats]) -> Floats:
 def min_max(values: Floats, allowed: Mask | None = None) -> Floats:
     """Values scaled to [0, 1]: the lowest of the allowed ones to 0, the highest to 1; others become 0.
 
-    Where all are equal they are all 1, or all 0 if they are zero; the published code divides by zero there.
+    Equal values are all 1, or all 0 if they are zero; the published code divides by zero there.
     """
     part = values if allowed is None else values[allowed]
     if not part.size:
@@ -114,13 +114,13 @@ def rank_shares(places: Sequence[int]) -> Floats:
 
 
 def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[int, float]]:
-    """Passages by score at the places that they had; the others keep theirs, with the score of the one before them.
+    """Passages with scores, sorted among their own places; others keep their places and get the score before them.
 
     Parameters
     ----------
-    count : how many passages there are
+    count : the number of passages
     places : of those that have scores, ascending
-    scores : theirs, at least 0
+    scores : of these, at least 0
 
     Returns
     -------

@@ -32,14 +32,14 @@ __all__ = [
 
 Floats = NDArray[np.float32]
 
-# Relative weight of a name in lower case where the question marks names by capitals: it may be a common word. Phrases
-# that no passage lists as an entity do not count; nor do single words in a graph with terms.
+# Relative weight of a name in lower case if the question marks names by capitals: it may be a common word. Phrases that
+# no passage lists as an entity do not count; nor do single words in a graph with terms.
 _LOWER_CASE = 0.01
 
 
 @dataclass(frozen=True)
 class Link:
-    """A phrase of the graph that a question is linked to.
+    """A phrase of the graph to which a question is linked.
 
     Attributes
     ----------
@@ -58,15 +58,15 @@ class Link:
 
 @dataclass(frozen=True)
 class NamedPhrases:
-    """The phrases that a question may name, of the graph or a selection.
+    """The phrases that a question may name: all of the graph, or a selection.
 
     Attributes
     ----------
-    known : to find them in texts; their numbers are rows
+    known : finds them in texts; their numbers are rows
     phrase_of : row -> phrase
-    frequency : (n,), the number of passages with a phrase; one of none is not found
+    frequency : (n,), the number of passages with a phrase; a phrase with 0 is not found
     mentioned : (n,), whether a passage names a phrase as an entity, without being about it
-    unspecific : parts of names that too many phrases have, where the phrases are a selection
+    unspecific : parts of names that too many phrases have, if the phrases are a selection
     """
 
     known: KnownNames
@@ -98,12 +98,12 @@ class QuerySeeds:
     reason: str = ""
 
     def with_words(self, frequencies: Mapping[str, float], count: float) -> "QuerySeeds":
-        """With what is known of the words of the names: those of a name may be in more passages than the name itself.
+        """The seeds with the rarity of the names' words, which may be in more passages than the names themselves.
 
         Parameters
         ----------
-        frequencies : what was asked -> the number of passages with its words
-        count : how many passages there are
+        frequencies : source of a link -> the number of passages with its words
+        count : the number of all passages
         """
         rarest = min((max(frequencies[link.asked], 1 / link.weight) for link in self.links if link.weight), default=1.0)
         return replace(self, rarity=rarity(rarest, count))
@@ -126,13 +126,13 @@ def specificity(frequency: float, used: bool) -> float:
 def nearest_phrases(
     phrases: Snapshot, shown: Mask, vectors: Floats, most: int, threshold: float
 ) -> list[list[tuple[str, float]]]:
-    """For each phrase of the question, the nearest phrases with a cosine of at least `threshold`, and these.
+    """For each phrase of the question, the nearest phrases with a cosine of at least `threshold`, and the cosines.
 
     Parameters
     ----------
     phrases, shown : rows of phrases, and which of them may be found
     vectors : of the phrases of the question, shape (q, d)
-    most : how many for each
+    most : maximum number for each
     """
     if not len(vectors) or not shown.any():
         return [[] for _ in vectors]
@@ -151,8 +151,8 @@ def links_of_named(
 ) -> list[Link]:
     """The phrases of the graph that the question names, or, if none is known, its terms; in its first 1,000 words.
 
-    The phrases of one name (its forms, or the longer names with it) have the weight of a single phrase that all their
-    passages have.
+    The phrases of one name (its forms, or longer names that contain it) together weigh as much as a single phrase that
+    is in all of their passages.
 
     Parameters
     ----------
@@ -190,9 +190,7 @@ def links_of_named(
 def _known_terms(
     question: str, known: KnownNames, seen: Callable[[int], bool], normal: Callable[[str], str]
 ) -> list[tuple[str, int, int]]:
-    """The known terms of a question, (normalised phrase, start, end) by position; the longest ones, without nested
-    ones.
-    """
+    """The known terms of a question, (normalised phrase, start, end) by position; only the longest of nested terms."""
     found: list[tuple[str, int, int]] = []
     for text, start, end in sorted(terms(question), key=lambda term: (term.start - term.end, term.start)):
         phrase = normal(text)
@@ -207,7 +205,7 @@ def linked_facts(facts: Snapshot, shown: Mask, vector: Floats, most: int) -> lis
 
     Parameters
     ----------
-    facts, shown : rows of facts, and which of them may be found; at least the nearest and the farthest of these
+    facts, shown : rows of facts, and a mask of those that may be found; they must include the nearest and the farthest
     """
     allowed = None if shown.all() else shown
     cosines = facts.cosines([vector])[:, 0]
@@ -216,7 +214,7 @@ def linked_facts(facts: Snapshot, shown: Mask, vector: Floats, most: int) -> lis
     if not cosines.size:
         return []
     (hits,) = facts.search([vector], most, allowed)
-    # The scores of the search are exact, the cosines rounded: without both, a score could be below 0 or above 1.
+    # The scores of the search are exact, the cosines rounded: with only one kind, a score could leave [0, 1].
     low, high = min(float(cosines.min()), hits.scores[-1]), max(float(cosines.max()), hits.scores[0])
     span = high - low
     return [
@@ -228,11 +226,11 @@ def linked_facts(facts: Snapshot, shown: Mask, vector: Floats, most: int) -> lis
 def seeds_of_facts(
     facts: Sequence[tuple[Fact, float]], places: Mapping[str, tuple[int, float]], most: int, by_specificity: bool
 ) -> list[Link]:
-    """Phrases of the facts: each fact contributes its score times specificity; a phrase has the mean over its facts.
+    """The phrases of facts; the weight of a phrase is the mean, over its facts, of fact score times specificity.
 
     Parameters
     ----------
-    places : the row of each phrase, and in how many passages it is
+    places : the row of each phrase, and its number of passages
     """
     given: dict[str, list[tuple[float, Fact]]] = {}
     for fact, score in facts:

@@ -1,4 +1,4 @@
-"""`QuestionGraph`: the part of a graph that one question needs, read from its rows as it is needed."""
+"""`QuestionGraph`: the part of a graph that one question needs, read from its rows on demand."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -44,10 +44,10 @@ Allowed = Callable[[Ints], Mask]
 """Numbers of passages, distinct -> whether they may be returned."""
 
 SMALL = 500
-"""Passages up to which a graph is read as far as a walk leads, for an exact answer."""
+"""A graph of up to this many passages is read as far as a walk leads, for an exact answer."""
 
 _EXACT = 1e-13  # epsilon of such a graph
-_LARGE = 10_000  # passages from which on epsilon is no larger: a smaller graph is read further
+_LARGE = 10_000  # passages from which epsilon no longer grows: a smaller graph is read further
 
 
 class QuestionGraph:
@@ -56,10 +56,11 @@ class QuestionGraph:
     Parameters
     ----------
     open_reader : of the graph
-    allowed : which passages may be returned: others are not walked to, nor what is known from them alone; None for all
-    passages : how many there are
+    allowed : which passages may be returned; the walk reaches neither others nor nodes known only from others. None
+        for all
+    passages : the number of passages
     config : of the search
-    supposed : phrases that are perhaps too common to join passages
+    supposed : phrases that may be too common to join passages
     epsilon : see :class:`~llama_index.hipporag.pagerank.frontier.Frontier`; None for one that depends on `passages`
     """
 
@@ -93,8 +94,8 @@ class QuestionGraph:
     # -- phrases ------------------------------------------------------------------------------------
 
     def links(self, question: str, normalizer: Normalizer, by_specificity: bool, by_terms: bool) -> list[Link]:
-        """The phrases that a question names, as :func:`~llama_index.hipporag.search.query_seeds.links_of_named` finds
-        them in the whole graph; their rows are numbers of nodes.
+        """The phrases that a question names, as :func:`~llama_index.hipporag.search.query_seeds.links_of_named` would
+        find them in the whole graph; their rows are numbers of nodes.
         """
         question = names_part(question)
         normal = normal_form(normalizer)
@@ -109,7 +110,7 @@ class QuestionGraph:
         return [Link(link.asked, link.phrase, nodes[link.row], link.cosine, link.weight) for link in links]
 
     def frequencies(self, phrases: Sequence[str]) -> Mapping[str, float]:
-        """The number of passages with each of some phrases, of those that may be returned; none without any."""
+        """For each of some phrases, the number of returnable passages with it, without phrases that none has."""
         with self._open() as self._reader:
             nodes, frequency, _ = self._counted(
                 np.unique(np.array([phrase_number(each) for each in phrases], np.int64))
@@ -118,7 +119,7 @@ class QuestionGraph:
         return {each: count for each in phrases if (count := found.get(phrase_number(each), 0.0))}
 
     def passages_with(self, facts: Sequence[Fact]) -> list[str]:
-        """The passages that may state facts, of those that may be returned: a fact of theirs joins the same phrases."""
+        """The returnable passages that may state facts: a fact of theirs joins the same phrases."""
         ends = {(phrase_number(head), phrase_number(tail)) for head, _, tail in facts}
         found: set[int] = set()
         with self._open() as self._reader:
@@ -132,11 +133,11 @@ class QuestionGraph:
             return list(self._labels_of(np.array(sorted(found), np.int64)).values())
 
     def _counted(self, asked: Ints) -> tuple[list[int], Floats, Mask]:
-        """Those nodes that are stored, in how many passages each is, and whether one names it."""
+        """The stored nodes, the number of passages of each, and whether a passage names it."""
         rows = self._fetched(asked)
         heads = {int(part.nodes[0]): part for part in _split(rows)}
         cut = np.array([node for node, part in heads.items() if part.further[0]], np.int64)
-        # The totals of a hub count passages that may not be returned, too.
+        # The totals of a hub also count passages that may not be returned.
         whole = {} if self._allowed is None or not len(cut) else self._whole(cut)
         nodes = [node for node in heads if self.labels[node] or len(heads[node].records)]
         frequency, mentioned = np.zeros(len(nodes)), np.zeros(len(nodes), np.bool_)
@@ -153,9 +154,9 @@ class QuestionGraph:
     # -- the walk -----------------------------------------------------------------------------------
 
     def read(self, resets: Sequence[Reset], count: int) -> list[str]:
-        """Read what walks need, and return the passages that they lead to, the best `count` of each.
+        """Read the rows that walks need, and return the best `count` passages of each walk.
 
-        A walk that meets a common phrase begins again without it: the edges of what it came from were weighed with it.
+        A walk that meets a common phrase begins again without it, since edges before it were weighed with it.
 
         Parameters
         ----------
@@ -175,7 +176,7 @@ class QuestionGraph:
         return [label for node in dict.fromkeys(np.concatenate(best).tolist()) if (label := labels[node])]
 
     def _walked(self, nodes: Ints, weights: Floats, count: int) -> Ints:
-        """Read what a walk needs; the passages that it reaches most."""
+        """Read the rows that a walk needs, and return the passages that it reaches most."""
         self.frontier.read(nodes, weights)
         ids, kept = self.frontier.ids, self.frontier.kept
         if self._config.published.passage_nodes:
@@ -194,8 +195,8 @@ class QuestionGraph:
         Parameters
         ----------
         chunks : ids of passages
-        links : where the walk started
-        contents : what these passages consist of; None where the options of the search do not need it
+        links : the start of the walk
+        contents : the phrases and facts of these passages; None if the options of the search do not need them
         """
         ids = self.frontier.ids
         read = ids[(self.frontier.further >= 0) & ~is_passage(ids)]
@@ -218,13 +219,13 @@ class QuestionGraph:
         return GraphPart(phrases, weights, counts)
 
     def _counts(self, contents: HippoRAGState, rows: Mapping[str, int], size: int) -> csr_matrix:
-        """The projection of what passages consist of, over the nodes of the part."""
+        """The projection of the passages' contents, over the nodes of the part."""
         published, names, p = self._config.published, contents.phrases, len(contents.chunks)
         numbers = np.array([phrase_number(name) for name in names], np.int64)
         if published.length_normalization and np.isfinite(self._most):  # common phrases add no length, read or not
             unread = np.setdiff1d(numbers, self.frontier.ids[self.frontier.further >= 0])
             with self._open() as self._reader:
-                self._fetched(unread)  # notes what is common
+                self._fetched(unread)  # notes the common ones
         common = np.isin(numbers, np.array(sorted(self.common), np.int64))
         seen = contents.graph.without_phrases(common) if common.any() else contents.graph
         found = seen.projection(published.counted, published.length_normalization, published.passage_nodes).tocoo()
@@ -256,7 +257,7 @@ class QuestionGraph:
         return FetchedRows(nodes, further, np.searchsorted(owners, np.arange(len(nodes) + 1)), neighbors, weights)
 
     def _weighed(self, owners: Ints, records: Records) -> tuple[Ints, Ints, Floats]:
-        """The edges of a walk: owners, neighbors, and weights, as the graph in memory adds them up."""
+        """The edges of a walk: owners, neighbors, and weights, added up as in the graph in memory."""
         kinds, counts, neighbors = records["kind"], records["count"], records["neighbor"]
         weights: Floats = self._by_kind[kinds] * counts
         listed = kinds > SUBJECT
@@ -298,7 +299,7 @@ class QuestionGraph:
         return rows
 
     def _all_edges(self, nodes: Ints) -> NodeRows:
-        """All edges of nodes, hubs too."""
+        """All edges of nodes, including those of hubs."""
         rows = self._fetched(nodes)
         cut = rows.nodes[rows.further > 0]
         return rows if not len(cut) else self._fetched(rows.nodes[rows.further == 0], cut)
@@ -307,7 +308,7 @@ class QuestionGraph:
         return {int(part.nodes[0]): part for part in _split(self._fetched(hubs[:0], hubs))}
 
     def _labels_of(self, nodes: Ints) -> dict[int, str]:
-        """Labels of nodes, read where they are not known."""
+        """Labels of nodes; unknown ones are read."""
         unknown = np.array([node for node in nodes.tolist() if not self.labels.get(node)], np.int64)
         if len(unknown):
             self._fetched(unknown)
@@ -322,7 +323,7 @@ class QuestionGraph:
             if rows.further[i]:
                 count = _total(rows.totals[node])
                 if count > self._most and self._allowed is not None:
-                    self._whole(rows.nodes[i : i + 1])  # which of them may be returned is counted then
+                    self._whole(rows.nodes[i : i + 1])  # counts the passages that may be returned
                     continue
             else:
                 count = len(_in_passages(rows.records[rows.indptr[i] : rows.indptr[i + 1]]))
@@ -330,7 +331,7 @@ class QuestionGraph:
                 self.common.add(node)
 
     def _visible(self, allowed: Allowed, records: Records) -> Mask:
-        """Which edges come from passages that may be returned, or join phrases that these have."""
+        """Which edges come from returnable passages, or join phrases that such passages have."""
         listed = records["kind"] > SUBJECT
         seen: Mask = np.ones(len(records), np.bool_)
         seen[~listed] = _asked_once(self._seen_passages, allowed, records["source"][~listed])
@@ -340,7 +341,7 @@ class QuestionGraph:
         return seen
 
     def _have_passages(self, allowed: Allowed, phrases: Ints) -> Mask:
-        """Which phrases a passage has that may be returned."""
+        """Which phrases are in a passage that may be returned."""
         rows = self._reader.fetch(phrases)
         cut = rows.nodes[rows.further > 0]
         if len(cut):
@@ -352,7 +353,7 @@ class QuestionGraph:
 
 
 def _asked_once(known: dict[int, bool], ask: Callable[[Ints], Mask], nodes: Ints) -> Mask:
-    """What is known of nodes; each is asked for once."""
+    """The answers about nodes; each node is asked about once."""
     distinct, inverse = np.unique(nodes, return_inverse=True)
     new = np.array([node for node in distinct.tolist() if node not in known], np.int64)
     if len(new):
@@ -368,7 +369,7 @@ def _in_passages(records: Records) -> Ints:
 
 
 def _total(totals: Records) -> int:
-    """In how many passages the phrase of a hub is."""
+    """The number of passages with the phrase of a hub."""
     return int(totals["records"][(totals["kind"] > FACT) & (totals["kind"] <= SUBJECT)].sum())
 
 

@@ -25,19 +25,19 @@ __all__ = [
 ]
 
 WALK_WEIGHT = 7.0  # of a walk that is trusted fully
-_LEAD_WEIGHT = 0.15  # of each standard deviation by which the nearest passage is ahead
+_LEAD_WEIGHT = 0.15  # per standard deviation by which the nearest passage is ahead
 UNTRUSTED = "the walk does not reach the passage that is nearest to the question, or leads elsewhere than its words"
 
 
 def walk_trust(nearness: np.ndarray, walked: np.ndarray, rarity: float) -> float:
-    """How far a walk is to be trusted for a question, in [0, 1].
+    """How far to trust a walk for a question, in [0, 1].
 
-    The further the nearest passage is ahead of the others, the more it counts that the walk reaches it: a chain begins
-    there, and a passage that has all of the question answers it without one.
+    The further the nearest passage is ahead of the others, the more it counts whether the walk reaches it: a chain
+    begins there, and a passage that has everything in the question answers it without a chain.
 
     Parameters
     ----------
     nearness, walked : see :func:`~llama_index.ragkit.vectors.walk_trust.trust`
-    rarity : :func:`~llama_index.ragkit.vectors.walk_trust.rarity` of the rarest name that the walk begins with
+    rarity : :func:`~llama_index.ragkit.vectors.walk_trust.rarity` of the rarest name from which the walk starts
     """
     return rarity * trust(nearness, walked, _LEAD_WEIGHT * lead(nearness))

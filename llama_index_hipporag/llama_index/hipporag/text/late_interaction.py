@@ -1,8 +1,8 @@
 """Late interaction: texts compared by the vectors of their tokens (Khattab and Zaharia, ColBERT, 2020).
 
-A question scores a text by the sum, over its tokens, of the cosine with the nearest token of the text. ColBERTv2, one
-of the retrieval encoders of HippoRAG's paper (section 3.4), compares so. The sum is divided by that of the question
-with itself, as in the authors' code, so that a text that holds every token of the question has 1.
+The score of a text for a question is the sum, over the question's tokens, of the cosine with the nearest token of the
+text. ColBERTv2, one of the retrieval encoders of HippoRAG's paper (section 3.4), compares in this way. As in the
+authors' code, the sum is divided by that of the question with itself, so a text with every token of the question has 1.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class TokenEncoder(Protocol):
         """The vectors of the tokens of a question or a name, shape (t, d), t at least 1."""
 
     def encode_texts(self, texts: Sequence[str]) -> Sequence[Floats]:
-        """For each text those of its tokens, shape (t, d), t at least 1."""
+        """The vectors of the tokens of each text, shape (t, d), t at least 1."""
 
 
 class TokenVectors:

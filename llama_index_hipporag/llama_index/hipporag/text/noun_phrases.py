@@ -33,7 +33,7 @@ class NounPhrases(NamedTuple):
     ----------
     entities : the phrases in order of first mention, each once
     triples : (subject, the words before the mention, mention), one for each phrase except the subject
-    subject : the names of the passage's subject, the fullest first; empty where it has no title
+    subject : the names of the passage's subject, the fullest first; empty if it has no title
     """
 
     entities: list[str]
@@ -65,7 +65,7 @@ def read_question(question: str) -> list[str]:
 
 
 def noun_phrases(text: str) -> list[Mention]:
-    """Every phrase of a text with its position; the longer first where two begin together."""
+    """Every phrase of a text with its position; of two that begin together, the longer first."""
     # A phrase of characters that this Python's Unicode does not know has no normal form.
     found = {mention for mention in (*names(text), *uncased_phrases(text)) if normalise(mention.text)}
     return sorted(found, key=lambda mention: (mention.start, -mention.end))

@@ -15,9 +15,10 @@ _RELATIVE_CLAUSES = ("relcl", "acl:relcl", "rc")
 def read_parsed(doc: Any, title: str = "") -> NounPhrases:
     """The phrases and triples of a parsed passage.
 
-    Triples are those of subject, verb and object whose ends are phrases; a pronoun of the third person as subject
-    stands for the title, a relative pronoun for what its clause belongs to. A phrase in no such triple has one with the
-    words between it and the phrase before it: see :func:`~llama_index.hipporag.text.noun_phrases.read_passage`.
+    Triples consist of subject, verb and object, and their ends are phrases. A pronoun of the third person as subject
+    stands for the title, a relative pronoun for the word that its clause modifies. A phrase in no such triple gets one
+    with the words between it and the phrase before it: see
+    :func:`~llama_index.hipporag.text.noun_phrases.read_passage`.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def read_parsed(doc: Any, title: str = "") -> NounPhrases:
 
     def name_of(token: Any) -> str:
         if token.pos_ == "PRON":
-            if not token.morph.get("Person"):  # "which", "who": what the clause belongs to
+            if not token.morph.get("Person"):  # "which", "who": the word that the clause modifies
                 return name_of(token.head.head) if token.head.dep_ in _RELATIVE_CLAUSES else ""
             stands_for_title = bool(subject) and token.morph.get("Person") == ["3"] and token.dep_ in SUBJECTS
             return subject[0] if stands_for_title else ""

@@ -1,7 +1,7 @@
 """Phrases of a text that a spaCy pipeline has parsed: names and noun chunks.
 
-What a pipeline lacks is left out: without named entities (`doc.ents`) the phrases are noun chunks; without a parse, or
-in a language for which spaCy has no noun chunks, they are names.
+Without named entities (`doc.ents`) the phrases are only noun chunks. Without a parse, or in a language for which spaCy
+has no noun chunks, they are only names.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from llama_index.ragkit.text.names import Mention
 __all__ = ["QUANTITIES", "chunk_phrases", "named_phrases", "parsed_phrases", "trimmed"]
 
 QUANTITIES = frozenset(("CARDINAL", "DATE", "MONEY", "ORDINAL", "PERCENT", "QUANTITY", "TIME"))
-"""Labels of entities that are no names: numbers, amounts and dates."""
+"""Labels of entities that are not names: numbers, amounts and dates."""
 
 _FUNCTION = frozenset(("DET", "PRON", "ADP", "AUX", "CCONJ", "SCONJ", "PART", "PUNCT", "SPACE", "NUM", "INTJ", "SYM"))
 _NOUNS = frozenset(("NOUN", "PROPN", "X"))
@@ -22,7 +22,7 @@ _MOST_TOKENS = 8  # of a noun chunk; longer ones are enumerations, or a wrong pa
 
 
 def parsed_phrases(doc: Any) -> list[Mention]:
-    """Every phrase of a parsed text with its position; the longer first where two begin together.
+    """Every phrase of a parsed text with its position; of two that begin together, the longer first.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def named_phrases(doc: Any) -> Iterator[Any]:
 
 
 def chunk_phrases(doc: Any) -> Iterator[Any]:
-    """Noun chunks with a name in them, or with two words at least: other single words are too common."""
+    """Noun chunks that contain a name or have at least two words: other single words are too common."""
     if not doc.has_annotation("DEP"):
         return
     try:

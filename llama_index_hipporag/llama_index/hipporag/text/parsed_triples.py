@@ -36,7 +36,7 @@ def verb_triples(doc: Any, name_of: Callable[[Any], str]) -> list[Triple]:
     Parameters
     ----------
     doc : a `spacy.tokens.Doc`
-    name_of : the phrase of a token that is the head of a subject or object, "" if it is none
+    name_of : returns the phrase of a token that is the head of a subject or object; "" if there is none
     """
     if not doc.has_annotation("DEP"):
         return []

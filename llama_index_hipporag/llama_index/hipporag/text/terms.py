@@ -19,7 +19,7 @@ __all__ = ["shared_heads", "terms"]
 _MOST_WORDS = 4
 _ENDINGS = re.compile(r".{3,}ed|.{4,}ing|.{2,}ly")
 
-# Words that separate terms beside function words: common verbs without a typical ending, numerals and pointers.
+# Words besides function words that separate terms: common verbs without a typical ending, numerals and pointers.
 _PARTING_TEXT = """
 being use uses make makes made become becomes became include includes know known knows work works won win found find
 led lead play plays show shows shown called give gave given take took taken begin began begun go goes went gone come
@@ -35,7 +35,7 @@ _PLURAL = re.compile(r".+[^s]s")
 
 
 def terms(text: str) -> list[Mention]:
-    """The terms of a text by position, the longer first where two begin together.
+    """The terms of a text by position; of two that begin together, the longer first.
 
     >>> [term.text for term in terms("It is used to treat chronic lymphocytic leukemia by cytosolic p53.")]
     ['chronic lymphocytic leukemia', 'lymphocytic leukemia', 'cytosolic p53', 'p53']
@@ -104,7 +104,7 @@ def _begins_name(before: str, word: str) -> bool:
 
 
 def _readings(run: list[re.Match[str]]) -> set[tuple[int, int]]:
-    """The last words of a run together, if it is not a name, and the words that are terms alone."""
+    """The last words of a run together, if it is not a name, and the words that are terms by themselves."""
     tails = {(word.start(), run[-1].end()) for word in run[-_MOST_WORDS:-1] if run[-1].group()[0].islower()}
     alone = {word.span() for word in run if _is_mixed(word.group())}
     return tails | alone

@@ -55,7 +55,7 @@ class HeadCapture:
 
     Parameters
     ----------
-    model : a Hugging Face base model; the encoder where it has one
+    model : a Hugging Face base model; of an encoder-decoder model, the encoder
     layers : layer numbers from 0, or negative from the end; the last is -1
     projection : the suffix of the module names of the output projections; None tries the known ones
 
@@ -120,7 +120,7 @@ class HeadCapture:
         Returns
         -------
         heads : shape (batch, layers * heads, head_dim), float32
-        own : shape (batch, hidden size), float32, of any length; None without `own_pooling`
+        own : shape (batch, hidden size), float32, of any norm; None without `own_pooling`
         """
         captured: dict[int, torch.Tensor] = {}
         self._captured.batch, self._captured.whole = captured, own_pooling is not None

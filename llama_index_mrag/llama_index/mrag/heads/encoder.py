@@ -17,7 +17,7 @@ from llama_index.ragkit.validation import check_choice
 
 __all__ = ["HeadEncoder", "is_decoder"]
 
-_SMALL = 2.0**-10  # of the heads beside the own embedding of length 1: normal numbers of float16, no part of a cosine
+_SMALL = 2.0**-10  # scales heads against the own embedding of length 1: normal float16 numbers, no effect on cosines
 _SANE_LENGTH = 1_000_000  # tokenizers without a limit claim 10^30 tokens
 
 
@@ -38,7 +38,7 @@ class HeadEncoder:
     Attributes
     ----------
     num_heads, head_dim : heads of all layers together, numbers per head
-    own_dim : numbers of the model's own embedding, which stands before the heads; 0 without it
+    own_dim : numbers of the model's own embedding, which precedes the heads; 0 without it
     pooling : the tokens at which heads are read
     max_length : largest number of tokens used of a text, None without a limit
     """
@@ -177,7 +177,7 @@ def _pooling(given: str, config: Any) -> Pooling:
 
 
 def _own_pooling(name: str) -> Pooling | None:
-    """The pooling of a Sentence Transformers model; None for other models, and for poolings that heads do not have."""
+    """The pooling of a Sentence Transformers model; None for other models, and for poolings not offered for heads."""
     path = cached_file(
         name,
         "1_Pooling/config.json",

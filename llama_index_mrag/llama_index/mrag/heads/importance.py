@@ -30,7 +30,7 @@ __all__ = ["HeadSums", "importance", "uniform"]
 
 @dataclass(frozen=True)
 class HeadSums:
-    """The sums over n vectors of H heads that importance is computed from.
+    """The sums over n vectors of H heads from which importance is computed.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class HeadSums:
         return HeadSums(count, self.norms + sign * norms.sum(axis=0), self.units + sign * units.sum(axis=0))
 
     def to_record(self) -> dict[str, Any]:
-        """The sums as JSON values, to the last bit."""
+        """The sums as JSON values, exact to the last bit."""
         return {"count": self.count, "norms": _encoded(self.norms), "units": _encoded(self.units)}
 
     @classmethod

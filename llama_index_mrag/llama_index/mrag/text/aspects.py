@@ -3,8 +3,8 @@
 The single vector of a long question averages all of its subjects. Its sentences and clauses have few subjects each, so
 each finds the documents on these. Both are used: a sentence may still have several subjects, and a short clause may
 mean little out of context. A sentence that is only an enumeration ("cats and dogs and ships") has the aspects that it
-enumerates. What a question names before a semicolon or colon ("Consider the policy of X; do they ...?") is where its
-answer is to be looked for, and no aspect: everything there is as near to it.
+enumerates. What a question names before a semicolon or colon ("Consider the policy of X; do they ...?") says where
+to look for the answer. It is not an aspect, since everything there is equally near to it.
 
 Not in the paper, which embeds the question as a whole.
 """
@@ -22,8 +22,8 @@ __all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses", "cut_items", "undivided
 MOST_ASPECTS = 256
 _LEAST_WORDS = 4  # a shorter clause is joined to its neighbour
 # After a comma, semicolon, colon or closing bracket, and before an opening one, also of wide scripts; dashes. A comma
-# inside a number or a date ("May 26, 2023") does not split, nor does what stands before a comma, a point or another
-# closing mark.
+# inside a number or a date ("May 26, 2023") does not split, nor does a mark before a comma, a point or another closing
+# mark.
 _CUTS = re.compile(
     r"(?<=[;)\]”»—–、，；：）])(?!\s*[.,:;?!…)\]”»、，；：。！？）])\s*"
     r"|(?<=[,:])(?!(?<=\d,)\s+\d{4}\b)\s+|(?<!\s)\s+(?=[(\[“«—–])|(?=[（])"
@@ -85,8 +85,8 @@ def cut_items(sentence: str) -> list[str]:
 def cut_aspects(question: str, most: int = MOST_ASPECTS) -> list[str]:
     """The sentences of a question, and the clauses or enumerated items of those with several, each once, in order.
 
-    A question of one clause is its own only aspect. Pieces without a letter or digit are omitted, unless there are no
-    others. If there are more than `most` pieces, neighbouring sentences are joined and clauses omitted.
+    The only aspect of a question of one clause is the question. Pieces without a letter or digit are omitted, unless
+    there are no others. If there are more than `most` pieces, neighbouring sentences are joined and clauses omitted.
 
     >>> for aspect in cut_aspects("Who kept the light? And who, after the storm of 1852, rang the old bell?"):
     ...     print(aspect)
@@ -106,7 +106,7 @@ def cut_aspects(question: str, most: int = MOST_ASPECTS) -> list[str]:
 
 
 def undivided(aspects: Sequence[str]) -> list[str]:
-    """The aspects without those of which the parts are aspects too.
+    """The aspects without those whose parts are aspects too.
 
     >>> undivided(cut_aspects("Who kept the light? And who, after the storm of 1852, rang the old bell?"))
     ['Who kept the light?', 'And who, after the storm of 1852,', 'rang the old bell?']
@@ -122,10 +122,10 @@ def _parts(sentence: str) -> list[str]:
 
 
 def _asked(clauses: Sequence[str]) -> Sequence[str]:
-    """The clauses of a question without the first ones that only say what it is about.
+    """The clauses of a question without the first ones if these only say what it is about.
 
-    These end with a semicolon or colon and begin with a word of content, as a command or a name does; what follows
-    begins with a function word, as what is asked does.
+    Such clauses end with a semicolon or colon and begin with a content word, like a command or a name; the question
+    after them begins with a function word.
 
     >>> _asked(["Consider the policy of the harbour;", "do they keep a log?"])
     ['do they keep a log?']

@@ -25,7 +25,7 @@ class VoteFor:
 
     Attributes
     ----------
-    aspect : the part of the question that the vote is for
+    aspect : the part of the question to which the vote belongs
     head : number of the head, from 0; None for BM25
     place : the node's place in that voter's list, from 1
     share : contribution of the vote to the node's agreement with the aspect, in [0, 1]
@@ -44,13 +44,13 @@ class VoteResult:
     Attributes
     ----------
     state : the state that was searched
-    aspects : the parts of the question that were voted on
+    aspects : the parts of the question that had a vote
     hits, votes : the results of each head for each aspect, and their votes, shape (aspects, heads, c)
     lexical : for each aspect, the votes of BM25 by row, best first
     tally : agreement of all voters
     ranking : node ids with scores in [0, 1], best first
-    nearness : of all nodes to the whole question; None if votes alone count
-    vote_weight : weight of the votes beside nearness, in [0, 1]
+    nearness : of all nodes to the whole question; None if only votes count
+    vote_weight : weight of the votes against nearness, in [0, 1]
     fusion, depth : how the votes of the aspects are combined, see :func:`~llama_index.mrag.voting.votes.combine`
     """
 
@@ -121,14 +121,14 @@ def run_vote(
     ----------
     queries : shape (aspects, heads * head_dim)
     vote, fusion : formulas of a vote and of the score
-    count : nodes that each head votes for
-    wanted : number of nodes that all heads together must vote for, if there are enough; if not reached, `count` grows.
-        So many places of each ranking count for "reciprocal_rank"
+    count : number of nodes for which each head votes
+    wanted : number of nodes for which all heads together must vote, if there are enough; `count` grows until they do.
+        It is also the number of places of each ranking that count for "reciprocal_rank"
     rows : the rows that may be voted for; None for all
     lexical : for each aspect, the BM25 scores, above 0, of its best rows, best first; None for none
     lexical_weight : weight of its votes, in [0, 1]
     hits : the results of the heads, if already known
-    ranked : whether to rank by votes alone; a ranking by nearness and votes does not need that one
+    ranked : whether to rank by votes; a later ranking by nearness and votes does not need this ranking
     """
     hits = state.search_heads(queries, count, rows) if hits is None else hits
     most = len(state.chunks) if rows is None else len(rows)
@@ -155,7 +155,7 @@ def run_vote(
 
 
 def _best_first(scores: NDArray[np.float64], rows: Rows, state: MRAGState) -> list[int]:
-    """Positions by score, of equal ones by the canonical order of their rows, which is looked up for these alone."""
+    """Positions by score; equal scores are in the canonical order of their rows, which is looked up only for these."""
     order = np.argsort(-scores, kind="stable")
     ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True)) + 1
     placed: list[int] = []

@@ -31,7 +31,7 @@ from llama_index.mrag.heads.importance import uniform
 
 __all__ = ["Tally", "combine", "head_votes", "lexical_votes", "mix", "sum_votes"]
 
-_NEAREST = 1e-6  # the least distance, to avoid division by zero for equal vectors
+_NEAREST = 1e-6  # least distance, to avoid division by zero for equal vectors
 _RANK_CONSTANT = 60  # of reciprocal rank fusion (Cormack et al. 2009)
 _DECIMALS = 12  # hides differences due to the order of summation
 
@@ -124,10 +124,10 @@ def combine(agreement: NDArray[np.float64], fusion: Fusion = "votes", depth: int
     ----------
     agreement : shape (aspects, m)
     fusion : "votes": the root of the mean square over aspects; "reciprocal_rank": the sum over aspects of
-        1 / (60 + place), places from 0, as a share of that of a node which is first for every aspect (the paper's
-        Fusion MRAG); nodes of equal agreement have the best of their places, so that the order of rows has no effect
+        1 / (60 + place), places from 0, as a share of the sum for a node that is first for every aspect (the paper's
+        Fusion MRAG); nodes of equal agreement share the best of their places, so that the order of rows has no effect
     depth : for "reciprocal_rank", how many places of each ranking count, as in the authors' code. In full rankings, a
-        node far down in all would be above one that is first for a single aspect. None for all
+        node far down in all of them would be above a node that is first for a single aspect. None for all
 
     Examples
     --------

@@ -1,3 +1,3 @@
-"""The rules behind `RuleContext`: what a document and its parts are about, read from the text without a model."""
+"""The rules behind `RuleContext`, which read from a text, without a model, what it and its parts are about."""
 
 __all__: list[str] = []

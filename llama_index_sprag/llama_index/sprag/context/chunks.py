@@ -1,4 +1,4 @@
-"""What the rules say about a document that is known by its chunks, and about the place of each chunk in it."""
+"""Reads a document that is known by its chunks, and the section or page of each chunk, by rules."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,13 +19,13 @@ def read_chunks(
 ) -> tuple[ReadDocument, list[tuple[str, ...]]]:
     """The document, and for each chunk the titles of its sections, from the highest, or the opening of its page.
 
-    A document of a single chunk has no opening, which would repeat the chunk; neither has one whose order is not known.
+    A document of a single chunk has no opening, which would repeat the chunk; nor has a document of unknown order.
 
     Parameters
     ----------
     texts : of the chunks, in reading order
-    pages : what each chunk was cut from: the id of its LlamaIndex document
-    goes_on : whether each chunk goes on from the one before
+    pages : the id of the LlamaIndex document from which each chunk was cut
+    goes_on : whether each chunk continues the one before
     metadata : of the document
     """
     if len(texts) < 2 or not all(goes_on[1:]):

@@ -1,4 +1,4 @@
-"""The text that stands before a chunk where it is embedded, searched by words or reranked."""
+"""The text before a chunk when it is embedded, searched by words or reranked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ __all__ = ["DocumentContext", "contextualised", "header_text", "published_header
 
 @dataclass(frozen=True)
 class DocumentContext:
-    """What is said about a document before each of its chunks.
+    """The description of a document before each of its chunks.
 
     Attributes
     ----------
     title : `""` if there is none
-    summary : a sentence, or how the document begins; `""` if there is none
+    summary : a sentence, or the beginning of the document; `""` if there is none
     terms : words that set it apart
     """
 
@@ -23,15 +23,15 @@ class DocumentContext:
 
 
 def header_text(document: DocumentContext, section: Sequence[str] = ()) -> str:
-    """Title, terms, summary and section, a line each; what is empty has no line.
+    """Title, terms, summary and section, one per line; empty ones have no line.
 
-    Shorter than the published wording, which repeats its own words before every chunk: they are no use to lexical
-    search, and use up the window of small embedding models.
+    It is shorter than the published wording, which repeats its own words before every chunk. These are useless to
+    lexical search, and use up the window of small embedding models.
 
     Parameters
     ----------
-    section : titles of the sections that the chunk lies in, from the highest, or how its page begins; what repeats the
-        title or the summary is left out
+    section : titles of the sections of the chunk, from the highest, or the beginning of its page; repetitions of the
+        title or the summary are left out
 
     >>> header_text(DocumentContext("Annual report", terms=["tea", "2018"]), ["Annual report", "Risks"])
     'Annual report\\ntea, 2018\\nRisks'
@@ -57,5 +57,5 @@ def published_header_text(document: DocumentContext, section: Sequence[str] = ()
 
 
 def contextualised(header: str, text: str) -> str:
-    """Header, blank line, text; a text without a header is itself."""
+    """Header, blank line and text; without a header, the text itself."""
     return f"{header}\n\n{text}" if header else text

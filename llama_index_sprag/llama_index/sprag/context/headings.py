@@ -1,4 +1,4 @@
-"""Headings of Markdown and HTML, and the sections that a place in a text belongs to."""
+"""Headings of Markdown and HTML, and the sections to which a place in a text belongs."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _NUMBER_SIGNS = re.compile(r" {0,3}(#{1,6})(?=[ \t]|$)")
 _UNDERLINE = re.compile(r" {0,3}(={3,}|-{3,})[ \t]*$")  # CommonMark takes one sign, as tables of plain text have
 _BLOCK = re.compile(r" {0,3}(?:[>|]|[-+*][ \t]|\d{1,9}[.)][ \t])| {4}|\t")  # a quotation, table, list or code
-# No expression looks further than the next sign "<", so that broken markup costs no more than sound markup.
+# No expression looks beyond the next "<", so broken markup costs no more than sound markup.
 _TOKEN = re.compile(r"<!--|-->|<(/?)(h[1-6]|script|style)\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
 _LONGEST = 500  # characters of a title, which stands before every chunk of its section
@@ -33,7 +33,7 @@ class Heading(NamedTuple):
 
 
 def headings_of(text: str) -> list[Heading]:
-    """The headings of a text that has marks for them: those of HTML if it has any, else those of Markdown."""
+    """The marked headings of a text: those of HTML if it has any, else those of Markdown."""
     return html_headings(text) or markdown_headings(text)
 
 
@@ -63,7 +63,7 @@ def markdown_headings(text: str) -> list[Heading]:
         elif previous and (underline := _UNDERLINE.match(body)):
             found.append(Heading(previous[0], 1 if underline[1][0] == "=" else 2, previous[1]))
         elif after_blank and body.strip() and not _BLOCK.match(body):
-            # To CommonMark, an underlined paragraph of several lines is a heading too; here it is a table or a rule.
+            # In CommonMark an underlined paragraph of several lines is a heading too; here it is a table or a rule.
             candidate = (offset, _one_line(body))
         after_blank = not body.strip()
         offset += len(line)
@@ -77,7 +77,7 @@ def html_headings(text: str) -> list[Heading]:
     [Heading(offset=0, level=2, title='Tea & cups')]
     """
     found = []
-    inside = ""  # the element or comment that hides what it holds, or the heading whose end is looked for
+    inside = ""  # the element or comment that hides its content, or the heading that is open
     start = end = 0
     for token in _TOKEN.finditer(text):
         mark, closing, element = token[0], token[1] == "/", (token[2] or "").lower()
@@ -96,7 +96,7 @@ def html_headings(text: str) -> list[Heading]:
 
 
 def section_paths(headings: Sequence[Heading]) -> list[tuple[str, ...]]:
-    """For each heading the titles of the sections that begin or go on there, from the highest to the lowest.
+    """For each heading, the titles of the sections that begin or continue there, from the highest to the lowest.
 
     Parameters
     ----------

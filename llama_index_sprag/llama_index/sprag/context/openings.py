@@ -1,4 +1,4 @@
-"""How documents and pages begin, below their running headers."""
+"""The beginnings of documents and pages, below their running headers."""
 
 import re
 import unicodedata
@@ -21,15 +21,14 @@ _LEAST_WORDS = 3  # of a line that reads like prose
 def page_openings(pages: Sequence[str], *, length: int, running: Collection[str] | None = None) -> list[str]:
     """The first characters of each page in one line, without headers and footers.
 
-    In reports, slides and manuals a page begins with its subject; where it goes on with a sentence, its first words say
-    what the rest of the page is about about as well as a heading does. A page of nothing else than headers and
-    footers has the opening `""`.
+    In reports, slides and manuals a page begins with its subject. If it continues a sentence, its first words describe
+    the rest of the page about as well as a heading. A page of only headers and footers has the opening `""`.
 
     Parameters
     ----------
     pages : texts of one document's pages, in order
-    length : characters at most, at least 1
-    running : what :func:`~llama_index.sprag.context.running_lines.running_lines` gives for the pages [computed]
+    length : maximum number of characters, at least 1
+    running : the :func:`~llama_index.sprag.context.running_lines.running_lines` of the pages [computed]
 
     >>> page_openings(["Cash flows\\n  2018  2017\\nNet income 5 4"], length=22)
     ['Cash flows 2018 2017']
@@ -43,14 +42,14 @@ def first_lines(
 ) -> str:
     """The opening of the first page that has one, `""` if none has; other parameters as for :func:`page_openings`.
 
-    Where that is mostly numbers, as in a table, it says nothing about the document and is `""`.
+    An opening of mostly numbers, as in a table, says nothing about the document and becomes `""`.
 
     Parameters
     ----------
-    letterhead : whether it begins with the very first line. Without, it begins with the first line of that page that
-        reads like prose, if what stands above takes up half of the length or more: names, addresses and titles of forms
-        are the same on many documents. A line reads like prose if it has three words, of which at most half begin with
-        a capital letter
+    letterhead : whether it begins with the very first line. Otherwise it begins with the first line of that page that
+        reads like prose, if the text above fills at least half of the length: names, addresses and titles of forms are
+        the same on many documents. A line reads like prose if it has three words, of which at most half begin with a
+        capital letter
 
     >>> page = "HARBOUR AUTHORITY\\nForm 7 (Mark One)\\nReport for the year ended in May 1931\\nThe quay was mended."
     >>> first_lines([page], length=37, letterhead=False)
@@ -81,7 +80,7 @@ def without_ornaments(text: str) -> str:
 
 
 def _opening(lines: Sequence[str], length: int) -> str:
-    # What is beyond these is cut off again; pages may be long.
+    # Text beyond these characters would be cut off again; pages may be long.
     return shortened(without_ornaments(" ".join(lines)[: 20 * length]), length)
 
 

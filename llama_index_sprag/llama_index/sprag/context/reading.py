@@ -1,4 +1,4 @@
-"""A document read by rules: what can be said about it, and about the place of each chunk in it."""
+"""Reads a document by rules: a description of it, and of the place of each chunk in it."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ from llama_index.sprag.context.titles import document_title, is_source_code
 
 __all__ = ["ReadDocument", "document_context", "read_document"]
 
-_HEADINGS_PER_PAGE = 0.1  # fewer different ones are lines of plain text that begin with a number sign
+_HEADINGS_PER_PAGE = 0.1  # if there are fewer distinct ones, they are plain text that begins with a number sign
 
 
 @dataclass(frozen=True)
 class ReadDocument:
-    """What the rules found in one document, whatever the rest of the corpus.
+    """What the rules found in one document, independently of the rest of the corpus.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class ReadDocument:
     section_starts : where each section begins in the pages laid end to end; empty if the document has no headings
     section_paths : titles of each section and those above it, from the highest
     page_starts : where each page begins there
-    page_openings : how each page begins, where there are several pages and no headings; else empty
+    page_openings : the beginning of each page, if there are several pages and no headings; else empty
     """
 
     title: str
@@ -42,7 +42,7 @@ class ReadDocument:
     page_openings: Sequence[str]
 
     def section(self, page: int, offset: int) -> tuple[str, ...]:
-        """The titles of the sections that a place lies in, or the opening of its page; none where there is neither.
+        """The titles of the sections of a place, or the opening of its page; empty if there is neither.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: 
     title = document_title(metadata, headings)
     opening = ""
     if config.first_lines:
-        # What nobody gave a title often has it among its first lines.
+        # A document without a given title often has one among its first lines.
         opening = first_lines(pages, length=config.first_lines, running=running, letterhead=not title)
     return ReadDocument(
         title=title,
@@ -93,11 +93,11 @@ def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: 
 
 
 def document_context(document: ReadDocument, corpus: CorpusTerms, config: ContextConfig) -> DocumentContext:
-    """What is said about a document before each of its chunks.
+    """The description of a document before each of its chunks.
 
     Parameters
     ----------
-    corpus : the terms of all documents, this one among them
+    corpus : the terms of all documents, including this one
     """
     return DocumentContext(
         title=document.title,

@@ -1,4 +1,4 @@
-"""Headers and footers that come again on page after page: they are neither titles nor summaries."""
+"""Headers and footers that repeat on many pages: they are neither titles nor summaries."""
 
 import re
 from collections import Counter
@@ -10,16 +10,16 @@ _DIGITS = re.compile(r"\d+")
 
 
 def running_lines(pages: Sequence[str], *, edge: int = 3, share: float = 0.25, least: int = 3) -> frozenset[str]:
-    """The lines at the edges of pages that come again, as :func:`without_running_lines` compares them.
+    """The repeated lines at the edges of pages, in the form that :func:`without_running_lines` compares.
 
-    Lines are equal if they differ in white space, case and numbers only, as "Page 3 of 90" and "Page 4 of 90" do.
+    Lines that differ only in white space, case and numbers, such as "Page 3 of 90" and "Page 4 of 90", are equal.
 
     Parameters
     ----------
     pages : texts of one document's pages, in order
-    edge : how many lines at the top and at the bottom of a page may be a header or footer, blank ones not counted [3]
-    share : of the pages that must have a line at an edge, in (0, 1] [0.25: the pages of a chapter often have its title]
-    least : pages that must have it in any case [3]
+    edge : how many lines at the top and at the bottom of a page may be headers or footers, not counting blank ones [3]
+    share : least share of the pages with the line at an edge, in (0, 1] [0.25: pages of a chapter often have its title]
+    least : least number of such pages in any case [3]
     """
     counts: Counter[str] = Counter()
     for page in pages:
@@ -30,7 +30,7 @@ def running_lines(pages: Sequence[str], *, edge: int = 3, share: float = 0.25, l
 
 
 def without_running_lines(page: str, running: Collection[str], *, edge: int = 3) -> list[tuple[int, str]]:
-    """The other lines of a page with their offsets in it, white space around them left out; blank lines are kept.
+    """The other lines of a page with their offsets in it, without white space around them; blank lines are kept.
 
     >>> pages = [f"ACME annual report {year}\\nBody of {year}.\\n{year}" for year in (2020, 2021, 2022)]
     >>> without_running_lines(pages[0], running_lines(pages, edge=1), edge=1)

@@ -19,9 +19,9 @@ def next_window(lengths: Sequence[int], start: int, size: int) -> int:
 
 
 def section_of_each(sections: Sequence[Sequence[object]], size: int) -> tuple[list[list[str]], list[str]]:
-    """For each part the title of its section, as a path, and the summary of the section.
+    """For each part, the title of its section as a path, and the summary of the section.
 
-    What a model says of the beginning of sections is made a partition: a section ends where the next one begins; parts
+    The beginnings of sections that a model names become a partition: a section ends where the next one begins; parts
     before the first section have none.
 
     Parameters

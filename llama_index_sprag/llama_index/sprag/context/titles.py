@@ -1,4 +1,4 @@
-"""The title of a document: only what somebody wrote as one, from metadata, a heading, or the name of the file."""
+"""The title of a document, only if somebody wrote it as one: in metadata, a heading, or the name of the file."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ __all__ = ["document_title", "file_name_of", "given_title", "is_source_code", "t
 
 _KEYS = ("title", "document_title", "Title", "subject", "Subject")
 _FILE_KEYS = ("file_name", "filename", "file_path", "source", "url")
-# What programs write where nobody gave a title.
+# Titles that programs write if nobody gave one.
 _BY_PROGRAM = re.compile(r"^microsoft (?:word|excel|powerpoint) - ", re.IGNORECASE)
 _EMPTY = re.compile(
     r"(?:untitled|unknown|none|null|title|document|doc|page|file|scan|img|image|index|readme|download|temp|tmp|output|"
@@ -34,12 +34,12 @@ _LONGEST = 200  # characters: a longer one is a paragraph that was put into the 
 def document_title(metadata: Mapping[str, object], headings: Sequence[Heading] = ()) -> str:
     """The title of a document, `""` if it has none.
 
-    1. A title in the metadata, if it is not what programs write where nobody gave one ("untitled", "Document1").
-    2. The first heading, if it stands near the top and no other is of its level or a higher one: several of them are
+    1. A title in the metadata, unless it is one that programs write if nobody gave one ("untitled", "Document1").
+    2. The first heading, if it is near the top and no other has its level or a higher one: several such headings are
        the titles of parts.
-    3. The name of the file in the metadata, if it says something: no identifier, no "scan0001".
+    3. The name of the file in the metadata, if it says something: not an identifier or "scan0001".
 
-    The first line of a text is no title: in PDF files it is a header, an address or a stamp as often as not.
+    The first line of a text is not used as a title: in PDF files it is often a header, an address or a stamp.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def is_source_code(metadata: Mapping[str, object]) -> bool:
 
 
 def given_title(metadata: Mapping[str, object]) -> str:
-    """A title in the metadata, `""` if there is none or it is what programs write where nobody gave one."""
+    """A title in the metadata; `""` if there is none, or one that programs write if nobody gave one."""
     for key in _KEYS:
         given = metadata.get(key)
         if isinstance(given, str) and (title := _written_title(given)):

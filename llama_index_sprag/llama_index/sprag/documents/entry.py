@@ -21,7 +21,7 @@ class DocumentEntry:
     ----------
     key : its id
     chunks : ids of its chunks in reading order
-    goes_on : for each whether it goes on from the one before
+    goes_on : whether each chunk continues the one before
     tokens, characters : int64, shape (n_chunks,), lengths of each
     description : title, summary and sections as the index stores them; empty if it was not described
     error : why it was not described; "" otherwise
@@ -36,7 +36,7 @@ class DocumentEntry:
     error: str = ""
 
     def as_json(self) -> list[Any]:
-        """All but its key, which :meth:`of_json` makes an entry of again."""
+        """Everything but its key, for :meth:`of_json`."""
         lengths = self.tokens.tolist(), self.characters.tolist()
         return [self.chunks, self.goes_on, *lengths, dict(self.description), self.error]
 
@@ -54,12 +54,12 @@ class DocumentEntry:
 
     @property
     def summary(self) -> str:
-        """What is said about it, "" if nothing is."""
+        """Its summary, "" if there is none."""
         return str(self.description.get("summary", ""))
 
     @property
     def by(self) -> str:
-        """The class that described it, or its sections, in place of the one that failed; "" if none did."""
+        """The class that described it, or its sections, after another failed; "" if none did."""
         return str(self.description.get("by", ""))
 
     @cached_property
@@ -68,7 +68,7 @@ class DocumentEntry:
         return {chunk: number for number, chunk in enumerate(self.chunks)}
 
     def only(self, shown: Callable[[str], bool]) -> "DocumentEntry":
-        """The document as if some chunks alone were known: without what is said about it, unless these are all."""
+        """The document as if only some chunks were known: without its description, unless these are all chunks."""
         kept = [number for number, chunk in enumerate(self.chunks) if shown(chunk)]
         if len(kept) == len(self.chunks):
             return self

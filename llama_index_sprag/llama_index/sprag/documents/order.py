@@ -1,4 +1,4 @@
-"""Which chunks make a document, and in which order."""
+"""Which chunks form a document, and in which order."""
 
 import json
 import re
@@ -11,17 +11,17 @@ __all__ = ["PAGE_KEY", "ChunkPlace", "document_key", "in_order", "page_of"]
 
 PAGE_KEY = "page_label"
 _FILE_KEY = "file_path"
-_OF_STORES = ("doc_id", "ref_doc_id", "document_id")  # what stores add to the metadata
+_OF_STORES = ("doc_id", "ref_doc_id", "document_id")  # keys that stores add to the metadata
 _DIGITS = re.compile(r"(\d+)")
 
 
 class ChunkPlace(NamedTuple):
-    """Where a chunk stands.
+    """The place of a chunk.
 
     Attributes
     ----------
     id : of the node
-    ref_doc_id : the LlamaIndex document that it was cut from; "" if there is none
+    ref_doc_id : the LlamaIndex document from which it was cut; "" if there is none
     page : label of its page; "" if there is none
     key : canonical sort key of the node, which holds its offset in the LlamaIndex document
     """
@@ -33,7 +33,7 @@ class ChunkPlace(NamedTuple):
 
     @property
     def offset(self) -> int:
-        """Where it begins in the LlamaIndex document, in characters; 0 where that is not known."""
+        """Where it begins in the LlamaIndex document, in characters; 0 if unknown."""
         return int(reading_key(self.key)[0].rsplit("|", 1)[-1])
 
 
@@ -42,7 +42,7 @@ def document_key(node_id: str, ref_doc_id: str | None, metadata: Mapping[str, ob
 
     Readers of PDF files make one LlamaIndex document of each page. By default, chunks with a page and a file belong to
     one document if they agree in all other metadata, so that equal file names of two tenants stay apart; other chunks
-    belong to the LlamaIndex document that they were cut from.
+    belong to the LlamaIndex document from which they were cut.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ def page_of(metadata: Mapping[str, object]) -> str:
 
 
 def in_order(places: Sequence[ChunkPlace]) -> tuple[list[str], list[bool]]:
-    """The chunks of one document in reading order, and whether each goes on from the one before.
+    """The chunks of one document in reading order, and whether each continues the one before.
 
-    By page, LlamaIndex document and offset; numbers in labels and ids count as numbers. Where offsets are missing or
-    equal the order is not known: such chunks are sorted by content, and do not go on from each other.
+    They are sorted by page, LlamaIndex document and offset; numbers in labels and ids count as numbers. If offsets are
+    missing or equal, the order is unknown: such chunks are sorted by content, and do not continue each other.
 
     >>> last = ChunkPlace("b", "p10", "10", "h|p10|000000000000|b")
     >>> first = ChunkPlace("a", "p9", "9", "h|p9|000000000000|a")

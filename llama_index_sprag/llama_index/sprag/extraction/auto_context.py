@@ -38,7 +38,7 @@ from llama_index.sprag.prompts import DOCUMENT_PROMPT, SECTIONS_PROMPT
 __all__ = ["AutoContext", "DocumentReply", "SectionsReply"]
 
 _REPLY_TOKENS = 400
-_LONGEST = 1000  # characters of a summary: what a context adds to each chunk of the document
+_LONGEST = 1000  # characters of a summary, which is added to each chunk of the document
 _NUMBER_TOKENS = TAG_TOKENS + 8  # around a part
 _PARTS = "parts"  # metadata key of the texts of the chunks, on the nodes that stand for documents
 
@@ -90,26 +90,26 @@ class SectionsReply(Reply):
 
 
 class AutoContext(ContextExtractor):
-    """Describes documents by a language model: one call a document for its title and a summary of one sentence.
+    """Describes documents with a language model: one call per document, for its title and a summary of one sentence.
 
     The model reads the beginning of the document. A title in the metadata is kept. Sections come from headings or
-    openings of pages by the rules of :class:`~llama_index.sprag.RuleContext`, or from the model, by a call for each
+    openings of pages by the rules of :class:`~llama_index.sprag.RuleContext`, or from the model, with one call for each
     `section_tokens` of the document.
 
-    Deviations from dsRAG 0.2.0: title and summary in one call; sections of the model consist of whole chunks, since
-    any splitter may have come before; a reply that cannot be used fails the document, whose chunks are then searched
+    Deviations from dsRAG 0.2.0: title and summary come from one call; sections of the model consist of whole chunks,
+    since any splitter may have been used; if a reply cannot be used, the document fails, and its chunks are searched
     without context until `index.retry_failed()`.
 
     Parameters
     ----------
-    document_tokens : tokens of the document that the model reads, at least 1; fewer where its window has no room for
-        them [8000, as published for the summary; published for the title: 4000]
+    document_tokens : tokens of the document that the model reads, at least 1; fewer if its window has no room for them
+        [8000, as published for the summary; published for the title: 4000]
     sections : `"rules"`, `"llm"` or `"none"` ["rules"; published: "llm"]
-    section_tokens : tokens that the model divides into sections in one call, at least 1; fewer where its window has no
+    section_tokens : tokens that the model divides into sections in one call, at least 1; fewer if its window has no
         room for them [5000; published: 20,000 characters]
     page_opening : see :class:`~llama_index.sprag.RuleContext` [150]
-    min_in_text : least share of the words of a title or a summary that the document must have, in [0, 1]; what it does
-        not have is left out, and the title by rules stands in its place. 0 for no check, as for other languages [0.3]
+    min_in_text : least share of the words of a title or a summary that the document must have, in [0, 1]. A title or
+        summary below it is left out, and the rules give the title instead. 0 for no check, as for other languages [0.3]
     prompts : {"document": ..., "sections": ...} replace the default prompts; variables `text`, and `parts` and `first`
     kwargs : see :class:`~llama_index.sprag.extraction.context_extractor.ContextExtractor`
     """
@@ -129,13 +129,13 @@ class AutoContext(ContextExtractor):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """As for every extractor, but without `min_in_text`, since descriptions fit each other with any."""
+        """As for every extractor, but without `min_in_text`, which may differ between descriptions."""
         return {name: value for name, value in super().fingerprint.items() if name != "min_in_text"}
 
     # -- one document -----------------------------------------------------------------------------------
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Title and summary of a document, and its sections where the model finds them."""
+        """Title and summary of a document, and its sections if the model finds them."""
         prompt = self.prompt("document")
         task = TextWords(prompt.get_template())
         record: Record = yield from context.complete(
@@ -167,11 +167,11 @@ class AutoContext(ContextExtractor):
                 parts=PromptTexts(parts[start:end], evenly=True, shown=partial(_numbered, first=start)),
                 first=start,
             )
-            # A window that cannot be divided goes on with the section before it.
+            # A window that cannot be divided continues the section before it.
             reply = yield from context.keep(asked, None)
             read = [] if reply is None else reply.sections
             sections = sorted({s.first: s for s in read if start <= s.first < end}.items())
-            # The last section of a window may go on behind it: the next window begins with it.
+            # The last section of a window may continue after it, so the next window begins with that section.
             again = sections[-1][0] if end < len(parts) and len(sections) > 1 and sections[-1][0] > start else end
             words = TextWords("\n".join(parts[start:again]))
             found += [
@@ -187,7 +187,7 @@ class AutoContext(ContextExtractor):
         return found
 
     def _window_end(self, lengths: Sequence[int], start: int, llm: LLM | None) -> int:
-        """The end of the parts that the model divides in one call, of which it reads at least one."""
+        """The end of the parts that the model divides in one call, at least one."""
         end = next_window(lengths, start, self.section_tokens)
         room = prompt_room(llm, self.prompt("sections"), _section_reply_tokens(end - start), first=start)
         if sum(lengths[start:end]) + _NUMBER_TOKENS * (end - start) > room:
@@ -195,11 +195,11 @@ class AutoContext(ContextExtractor):
         return end
 
     def pieces(self, node: BaseNode, llm: LLM | None) -> list[BaseNode]:
-        """The node itself: title and summary need no more than its beginning."""
+        """The node itself: title and summary need only its beginning."""
         return [node]
 
     def reply_tokens(self, prompt: str, tokens: int) -> int:
-        """Of a title and a summary, whatever the text."""
+        """The tokens of a title and a summary, for any text."""
         return _REPLY_TOKENS
 
     def estimate_document(
@@ -309,12 +309,12 @@ def _numbered(parts: Sequence[str], first: int) -> str:
 
 
 def _read_document(reply: str, words: TextWords, task: TextWords, least: float) -> Record:
-    """Title and summary, each "" if the document holds too little of it, or if it has words of the task alone."""
+    """Title and summary, each "" if the document has too few of its words, or if all of them are words of the task."""
     read = read_reply(reply, DocumentReply)
     found = {"title": read.title, "summary": read.summary}
     kept = {name: _held(text, words, task, least) for name, text in found.items()}
     if not any(kept.values()):
-        raise ParseError(f"Neither title nor summary is of the document: {read.title[:80]!r}.")
+        raise ParseError(f"Neither the title nor the summary is about the document: {read.title[:80]!r}.")
     dropped = {name: 1 for name, text in found.items() if text and not kept[name]}
     return {**kept, **({"dropped": dropped} if dropped else {})}
 
@@ -328,7 +328,7 @@ def _held(text: str, words: TextWords, task: TextWords, least: float) -> str:
 
 
 def _read_sections(reply: str, first: int, end: int) -> SectionsReply:
-    """The sections of a window of parts, of which at least one begins in it."""
+    """The sections of a window of parts; at least one must begin in it."""
     read = read_reply(reply, SectionsReply)
     if not any(first <= section.first < end for section in read.sections):
         raise ParseError(f"No section begins with one of the parts {first} to {end - 1}.")

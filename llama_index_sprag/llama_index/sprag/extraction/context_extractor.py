@@ -1,4 +1,4 @@
-"""`ContextExtractor`: what is said about a document and its sections before each of their chunks."""
+"""`ContextExtractor`: describes documents and sections, for the headers of their chunks."""
 
 import json
 from abc import abstractmethod
@@ -41,7 +41,7 @@ class DocumentChunks:
     ----------
     key : its id, a UUID
     nodes : its chunks in reading order
-    goes_on : for each whether it goes on from the one before
+    goes_on : whether each chunk continues the one before
     """
 
     key: str
@@ -51,14 +51,14 @@ class DocumentChunks:
 
 @dataclass(frozen=True)
 class Description:
-    """What is said about a document.
+    """A description of a document.
 
     Attributes
     ----------
     title, summary : `""` if there is none
-    sections : titles of the sections of each chunk, from the highest; one entry a chunk
+    sections : titles of the sections of each chunk, from the highest; one entry per chunk
     section_summaries : a sentence about the section of each chunk, `""` if there is none
-    source : changes with what the description was made from
+    source : a value that changes with the texts from which the description was made
     terms : words that set the document apart
     """
 
@@ -76,11 +76,11 @@ class Described:
 
     Attributes
     ----------
-    description : None after a failure, and where a model would have been needed and was not to be called
-    error : the reason of a failure; "" otherwise. With a description, a part of it failed
+    description : None after a failure, or if a model was needed but could not be called
+    error : the reason for a failure; "" otherwise. With a description, a part of it failed
     cache_keys : entries of the extraction cache that it uses
-    unreadable : whether it failed at a reply that could not be used
-    by : the class that described it, or its sections, without an LLM in place of the one that failed, if one did
+    unreadable : whether it failed because a reply could not be used
+    by : the class that described it, or its sections, without an LLM after another failed; "" if none did
     """
 
     description: Description | None
@@ -94,21 +94,22 @@ class ContextExtractor(NodeExtractor):
     """Base of the extractors of context.
 
     As a transformation after a splitter, also in an `IngestionPipeline`, it writes the context of each node into its
-    metadata (`context_title`, `context_summary`, `context_section`), which are part of the text for embedding models
-    and rerankers and hidden from the LLM; the text stays as it is. As `extractor=` of a
-    :class:`~llama_index.sprag.SpRAGIndex` it leaves the nodes untouched, and the index takes what a pipeline wrote.
+    metadata (`context_title`, `context_summary`, `context_section`). Embedding models and rerankers see these, the LLM
+    does not; the text is unchanged. As `extractor=` of a :class:`~llama_index.sprag.SpRAGIndex` it leaves the nodes
+    unchanged, and the index takes the context that a pipeline wrote.
 
     Parameters
     ----------
-    group_by : metadata key whose value names the document of a chunk [None: the file where each page is a LlamaIndex
-        document of its own, else the LlamaIndex document]
+    group_by : metadata key whose value names the document of a chunk [None: the file, if each page is a LlamaIndex
+        document, else the LlamaIndex document]
     kwargs : see :class:`~llama_index.ragkit.NodeExtractor`
     """
 
     method: ClassVar[str] = "sprag"
     group_by: str | None = None
 
-    # What a pipeline wrote, until the index asks for it: descriptions without sections by source, sections by node.
+    # Contexts that a pipeline wrote, until the index takes them: descriptions without sections by source, sections by
+    # node.
     _given: dict[str, Description] = PrivateAttr(default_factory=dict)
     _given_sections: dict[str, tuple[Sequence[str], str]] = PrivateAttr(default_factory=dict)
 
@@ -128,9 +129,9 @@ class ContextExtractor(NodeExtractor):
 
         Parameters
         ----------
-        known : by document key, descriptions that were made before; used where their source is still the same
+        known : earlier descriptions by document key; used if their source has not changed
         may_call : whether an LLM may be called
-        corpus : the terms of all documents, these among them [None: of these]
+        corpus : the terms of all documents, including these [None: only of these]
         run : cache, number of workers and so on, see :meth:`~llama_index.ragkit.NodeExtractor.extract`
         """
 
@@ -155,7 +156,7 @@ class ContextExtractor(NodeExtractor):
         on_error: OnError | None = None,
         falls_back: bool = False,
     ) -> Steps[list[Extraction]]:
-        """What a search needs of each chunk: its document, length and terms. No model is called."""
+        """The document, the length and the terms of each chunk, for the search. No model is called."""
         nodes = list(nodes)
         records = yield from offload(lambda: [chunk_record(node, self.group_by) for node in nodes])
         return [Extraction(node.node_id, record) for node, record in zip(nodes, records, strict=True)]
@@ -167,7 +168,7 @@ class ContextExtractor(NodeExtractor):
         return super().estimate([self._to_read(document) for document in documents_of(nodes, self.group_by)], llm)
 
     def _to_read(self, document: DocumentChunks) -> BaseNode:
-        """What an LLM reads of a document, as a node with the document's key as its id."""
+        """The text of a document that an LLM reads, as a node with the document's key as its id."""
         return TextNode(id_=document.key, text="\n\n".join(plain_text(node) for node in document.nodes))
 
     # -- in a pipeline ------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ class ContextExtractor(NodeExtractor):
 def chunk_record(node: BaseNode, group_by: str | None) -> Record:
     """Document, page, lengths and terms of a chunk, as JSON values.
 
-    The tokens are those of the chunk with the metadata that the LLM sees, and one for what joins it to the next.
+    The tokens are those of the chunk with the metadata that the LLM sees, and one for the separator before the next.
     """
     return {
         "document": document_key(node.node_id, node.ref_doc_id, node.metadata, group_by),

@@ -1,4 +1,4 @@
-"""`FirstGenerationContext`: a sentence on each document, with the name of its file, as the first spRAG had it."""
+"""`FirstGenerationContext`: a sentence about each document, with the name of its file, as in the first spRAG."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,13 +33,13 @@ _NAME, _IS_CUT = "name", "is_cut"  # metadata keys of the nodes that stand for d
 class FirstGenerationContext(AutoContext):
     """Describes documents as the first spRAG did: the name of the file, and a sentence or two by a language model.
 
-    One call a document. The model reads its name and its first tokens, and is told where it does not see the rest.
-    There are no sections. A document whose metadata name no file has its title, or its id, in place of a file name.
+    There is one call per document. The model reads its name and its first tokens, and is told if the rest is missing.
+    There are no sections. If the metadata name no file, the title, or else the id, takes the place of the file name.
 
     Parameters
     ----------
     document_tokens : tokens of the document that the model reads, at least 1 [6000, as published]
-    guidance : what the model is told beyond its task, such as what matters in these documents [""]
+    guidance : additional instructions for the model, such as what matters in these documents [""]
     min_in_text, prompts, kwargs : see :class:`~llama_index.sprag.AutoContext`; the prompt "context" has the variables
         `file`, `guidance`, `cut` and `text`
     """

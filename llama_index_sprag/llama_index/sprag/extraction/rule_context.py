@@ -28,21 +28,20 @@ __all__ = ["RuleContext", "read_by_rules"]
 
 
 class RuleContext(ContextExtractor):
-    """Describes documents by what they say themselves: title, first lines, headings or openings of pages.
+    """Describes documents by their own words: title, first lines, headings or openings of pages.
 
-    The title comes from metadata, a heading or the name of the file; what is read are the lines below headers and
-    footers that come again on page after page. A document of a single chunk has a title only, and so has one whose
-    order is not known.
+    The title comes from metadata, a heading or the name of the file. Headers and footers that repeat on many pages are
+    not read. A document of a single chunk, or of unknown order, has only a title.
 
     Parameters
     ----------
     title : whether the title is part of the context [True]
-    first_lines : characters of how the document begins, at least 0 [150]
-    page_opening : characters of how the page of a chunk begins, at least 0; for documents of several pages without
+    first_lines : characters from the beginning of the document, at least 0 [150]
+    page_opening : characters from the beginning of the chunk's page, at least 0; for documents of several pages without
         headings [150]
     sections : whether headings, or openings of pages, are read at all [True]
-    salient_terms : how many words that set the document apart from the corpus, at least 0. They depend on the other
-        documents: those of an index are chosen when the document is written, and again by `index.rebuild()` [0]
+    salient_terms : number of words that set the document apart from the corpus, at least 0. They depend on the other
+        documents: an index chooses them when the document is written, and again in `index.rebuild()` [0]
     kwargs : see :class:`~llama_index.sprag.extraction.context_extractor.ContextExtractor`
     """
 

@@ -1,3 +1,3 @@
-"""Relevance: what scores of retrievers and rerankers say in absolute terms."""
+"""Relevance: scores of retrievers and rerankers in absolute terms."""
 
 __all__: list[str] = []

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["beta_cdf"]
 
-_TERMS = 300  # more than the fraction needs where parameters are below 1,000
+_TERMS = 300  # more than the fraction needs for parameters below 1,000
 _TINY = 1e-300
 
 
@@ -23,7 +23,7 @@ def beta_cdf(x: ArrayLike, a: float, b: float) -> NDArray[np.float64]:
     [0.0, 0.3333, 0.5, 1.0]
     """
     points = np.asarray(x, dtype=np.float64)
-    # The fraction converges fast below the mean only; above, I_x(a, b) = 1 - I_{1-x}(b, a).
+    # The fraction converges fast only below the mean; above it, I_x(a, b) = 1 - I_{1-x}(b, a).
     low = points < (a + 1) / (a + b + 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         below = _fraction(np.where(low, points, 0.0), a, b)

@@ -1,9 +1,9 @@
 """Scores of retrievers and rerankers as absolute relevance in [0, 1].
 
-Relevant segment extraction weighs a chunk's relevance against the price of carrying an irrelevant one, which works only
-if relevance means the same for every question and every retriever. With raw cosines of .3 to .6, the published presets
-would return nothing. The published code maps the scores of two rerankers by a beta distribution and takes a constant
-where nothing is known; the others are ours.
+Relevant segment extraction weighs a chunk's relevance against the price of carrying an irrelevant one. This works only
+if relevance means the same for every question and every retriever: with raw cosines of .3 to .6, the published presets
+would return nothing. The published code maps the scores of two rerankers by a beta distribution and uses a constant
+otherwise; the other calibrations are ours.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ __all__ = [
 
 @runtime_checkable
 class Calibration(Protocol):
-    """What turns the scores of one query into relevance."""
+    """Maps the scores of one query to relevance."""
 
     def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Relevance in [0, 1] of each score, shape of `scores`; a higher score is never less relevant."""
@@ -43,10 +43,10 @@ class Calibration(Protocol):
 
 @dataclass(frozen=True)
 class ConstantCalibration:
-    """The same relevance for every retrieved chunk: its rank alone decides.
+    """The same relevance for every retrieved chunk, so that only its rank counts.
 
-    The published code takes .8 where no reranker is used (`ignore_absolute_relevance`); its first generation knew ranks
-    only, which is a value of 1.
+    The published code takes .8 if no reranker is used (`ignore_absolute_relevance`). Its first generation used only
+    ranks, which is a value of 1.
     """
 
     value: float = 0.8
@@ -61,7 +61,7 @@ class ConstantCalibration:
 
 @dataclass(frozen=True)
 class BetaCalibration:
-    """The distribution function of a beta distribution, for scores in [0, 1]; scores outside are cut off.
+    """The distribution function of a beta distribution, for scores in [0, 1]; scores outside are clipped.
 
     Published: a = b = 0.4 for Cohere's rerank-english-v3.0 [default], a = 0.5 and b = 1.8 for Voyage's rerank-1. Both
     spread the scores of their reranker about evenly over [0, 1].
@@ -98,7 +98,7 @@ class SigmoidCalibration:
 
 @dataclass(frozen=True)
 class MinMaxCalibration:
-    """The best score of a query is 1 and its lowest 0; equal scores are all 1. Relative, whatever the best is worth."""
+    """The best score of a query becomes 1 and its lowest 0; equal scores become 1. It is relative to each query."""
 
     def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
         """``(score - lowest) / (best - lowest)``."""
@@ -113,7 +113,7 @@ class MinMaxCalibration:
 
 @dataclass(frozen=True)
 class NoCalibration:
-    """Scores that are relevance already, cut off at 0 and 1."""
+    """Scores that are already relevance, clipped to [0, 1]."""
 
     def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
         """The score itself."""
@@ -133,7 +133,7 @@ CALIBRATIONS: Mapping[str, Calibration] = MappingProxyType(
 
 
 def check_calibration(calibration: str | Calibration) -> None:
-    """Refuse what is neither a name of a calibration, nor "auto", nor a function.
+    """Refuse a value that is neither a name of a calibration, nor "auto", nor a function.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def check_calibration(calibration: str | Calibration) -> None:
 
 
 def calibration_of(calibration: str | Calibration, scores: ArrayLike, *, reranked: bool = False) -> Calibration:
-    """The calibration of a name, `"auto"` being :func:`automatic_calibration`; any other object is taken as it is.
+    """The calibration of a name, `"auto"` being :func:`automatic_calibration`; any other object is returned unchanged.
 
     Raises
     ------
@@ -163,17 +163,17 @@ def calibration_of(calibration: str | Calibration, scores: ArrayLike, *, reranke
 
 
 def automatic_calibration(scores: ArrayLike, *, reranked: bool) -> Calibration:
-    """What suits the scores of one query.
+    """The calibration that suits the scores of one query.
 
-    Cosines, BM25 scores, sums of ranks and the like say little about absolute relevance: without a reranker the rank
-    alone decides (`"rank"`; the published constant of .8 only makes every price a quarter higher). Of a reranker's
-    scores, those within [0, 1] are taken as its probabilities (`"beta"`), others with a negative one among them as
-    logits (`"sigmoid"`), and those of any other scale relative to each other (`"min-max"`). Rankings whose scores are
-    missing or all equal are as without a reranker.
+    Cosines, BM25 scores, sums of ranks and the like say little about absolute relevance. So without a reranker only the
+    rank counts (`"rank"`; the published constant of .8 only makes every price a quarter higher). A reranker's scores
+    count as probabilities if all are in [0, 1] (`"beta"`), as logits if one is negative (`"sigmoid"`), and otherwise
+    relative to each other (`"min-max"`). Rankings whose scores are missing or all equal are treated as without a
+    reranker.
 
     Parameters
     ----------
-    scores : shape (k,), of one query; NaN where a chunk has none
+    scores : shape (k,), of one query; NaN for a chunk without a score
     reranked : whether they are a reranker's
     """
     given = np.asarray(scores, dtype=np.float64)

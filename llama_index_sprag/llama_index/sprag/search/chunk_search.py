@@ -15,10 +15,10 @@ __all__ = ["best_chunks", "nearness_of"]
 
 
 class QuestionWords(Protocol):
-    """What has the words of chunks."""
+    """An object that has the words of chunks."""
 
     def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-        """The BM25 score of every chunk, of those that count."""
+        """The BM25 score of every chunk that counts."""
 
     def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
         """The score of a chunk of mean length that has each word of the question once, and that length."""
@@ -36,7 +36,7 @@ def nearness_of(
 
     Parameters
     ----------
-    words : the state, or what a question has read of the words of an index
+    words : the state, or the words of an index that a question has read
     """
     cosines = state.cosines(vector, options.context_weight)
     if not options.lexical_weight:
@@ -46,14 +46,14 @@ def nearness_of(
 
 
 def best_chunks(state: SpRAGState, nearness: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
-    """The k nearest chunks with their nearness, best first; of equal ones the first in canonical order."""
+    """The k nearest chunks with their nearness, best first, equal ones in canonical order."""
     count = min(k, int(np.isfinite(nearness).sum()))
     if not count:
         return []
     least = np.partition(nearness, len(nearness) - count)[len(nearness) - count]
     rows: Sequence[int] = np.flatnonzero(nearness >= least).tolist()
     records = state.chunks.records
-    # Rounded, so that chunks that differ by the order of a sum only are equal.
+    # Rounded, so that chunks that differ only by the order of a sum are equal.
     scored = [
         (-round(float(nearness[row]), 9), records[row].key, records[row].id) for row in rows if nearness[row] > -np.inf
     ]

@@ -1,4 +1,4 @@
-"""The relevant segments of the documents that a ranking of chunks leads to."""
+"""The relevant segments of the documents of the best chunks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ __all__ = ["FoundSegment", "RankedChunks", "documents_considered", "find_segment
 
 @dataclass(frozen=True)
 class RankedChunks:
-    """What one query found.
+    """The chunks that one query found.
 
     Attributes
     ----------
     ids : of the chunks, best first
-    scores : shape (k,), NaN where a chunk has none
+    scores : shape (k,), NaN for a chunk without a score
     reranked : whether the scores are a reranker's
     """
 
@@ -41,13 +41,13 @@ class FoundSegment:
     document : key of its document
     start : number of its first chunk in the document
     chunks : ids of its chunks in reading order
-    values : what each is worth to the query
+    values : the value of each chunk for the query
     value : their sum
-    score : what segments are sorted by, in [0, 1], higher is better: where their value is the order, that value s as
-        (1 + s / (1 + abs(s))) / 2, else the relevance of their most relevant chunk; the retriever shows the nearness of
-        the nearest chunk in its place where relevance goes by rank
-    query : number of the query that it was chosen for
-    ranks : for each chunk its place in the ranking of that query, from 0; None where it was not found
+    score : the key by which segments are sorted, in [0, 1], higher is better: (1 + s / (1 + abs(s))) / 2 if they are
+        sorted by value s, else the relevance of their most relevant chunk; if relevance goes by rank, the retriever
+        shows the nearness of the nearest chunk instead
+    query : number of the query for which it was chosen
+    ranks : for each chunk its place in the ranking of that query, from 0; None if it was not found
     """
 
     document: str
@@ -62,7 +62,7 @@ class FoundSegment:
 
 @dataclass(frozen=True)
 class _Run:
-    """Consecutive chunks of a document that may be shown and go on from each other."""
+    """Consecutive chunks of a document that may be shown and continue each other."""
 
     document: DocumentEntry
     start: int
@@ -79,16 +79,16 @@ def documents_considered(
     config: SegmentConfig,
     documents: Mapping[str, DocumentEntry],
 ) -> list[str]:
-    """The documents that segments are taken from: those of the first chunks of each query.
+    """The documents from which segments are taken: those of the first chunks of each query.
 
-    Where the budget is to be filled and the retrieved chunks of these documents are too short for that, as they are
-    where each passage is a document of its own, those of twice as many chunks, and so on.
+    If the budget is to be filled and the retrieved chunks of these documents are too short for that, for example
+    because each passage is a document, the documents of twice as many chunks are taken, and so on.
 
     Parameters
     ----------
     place_of : see :func:`find_segments`
-    documents : those that are known; the answer is final if all of its documents are. Otherwise it names those that are
-        probably needed as well, so that few reads find all
+    documents : the known documents; the result is final if it names only these. Otherwise it also names documents that
+        are probably needed, so that few reads suffice
     """
     ranked = [[place for i in ranking.ids if (place := place_of(i)) is not None] for ranking in rankings]
     by_document = [
@@ -120,14 +120,14 @@ def find_segments(
     config: SegmentConfig,
     shown: Callable[[str], bool] | None = None,
 ) -> list[FoundSegment]:
-    """Segments of the documents of the best chunks, best first: by `config.order`, `"document"` being as `"nearness"`.
+    """Segments of the documents of the best chunks, best first by `config.order`; `"document"` counts as `"nearness"`.
 
-    A segment contains no chunk that may not be shown, and does not cross a place where the order is not known.
+    A segment contains no chunk that may not be shown, and does not cross a place where the order is unknown.
 
     Parameters
     ----------
-    rankings : one a query
-    place_of : chunk -> its document, and its number in it; None for one that is gone
+    rankings : one per query
+    place_of : chunk -> its document, and its number in it; None for a deleted chunk
     shown : whether a chunk may be part of a segment; None for all
     """
     relevance = [

@@ -1,14 +1,14 @@
-"""The published choice of segments: again and again the best one that fits.
+"""The published choice of segments: repeatedly the best one that fits.
 
-spRAG (SuperpoweredAI, 2024; later dsRAG), relevant segment extraction, as in version 0.2.0: for each query in turn, of
-all windows that overlap no chosen segment of any query and fit what is left of the budget, the one of the largest sum
-is chosen; of equal ones the earliest, then the shortest. A query without a window of at least the minimum value is
-finished. It ends when all are finished, or the budget is used up.
+spRAG (SuperpoweredAI, 2024; later dsRAG), relevant segment extraction, as in version 0.2.0. For each query in turn,
+among all windows that overlap no chosen segment of any query and fit the rest of the budget, the one with the largest
+sum is chosen; of equal ones the earliest, then the shortest. A query without a window of at least the minimum value is
+finished. The choice ends when all queries are finished or the budget is used up.
 
 The published code tries every pair of ends for each segment, O(n L (segments + documents + L)) for n chunks and windows
 of L. Here each possible first chunk keeps its best last chunk. Chosen segments and a shrinking budget only rule windows
-out, so that a best end stays the best until it is ruled out itself; the next best is then looked up in a table of range
-maxima over the prefix sums. That takes O(n log L) once and O(n) for each segment, and selects the same.
+out, so a best end stays the best until it is ruled out itself. The next best is then looked up in a table of range
+maxima over the prefix sums. That takes O(n log L) once and O(n) for each segment, and selects the same segments.
 """
 
 import numpy as np
@@ -35,13 +35,13 @@ def select_greedy(
 
     Parameters
     ----------
-    values : shape (n_queries, n_chunks), what each chunk is worth to each query, negative where it is in the way
+    values : shape (n_queries, n_chunks), value of each chunk for each query, negative for irrelevant chunks
     documents : shape (n_chunks,), number of the document of each chunk, never decreasing
     costs : shape (n_chunks,), whole numbers of at least 0, the length of each chunk in the unit of the two limits
         [1 each: limits are numbers of chunks]
-    max_length : what a segment costs at most; a single chunk may cost more (it could never be returned otherwise)
-    overall_max_length : what all segments cost at most, without exception
-    minimum_value : sum that a segment must have, at least 0
+    max_length : maximum cost of a segment; a single chunk may cost more (it could never be returned otherwise)
+    overall_max_length : maximum cost of all segments, without exception
+    minimum_value : least sum of a segment, at least 0
 
     Raises
     ------
@@ -75,7 +75,7 @@ def select_greedy(
 
 
 class _Query:
-    """For each chunk that may begin a segment, the best end of those that are still possible."""
+    """For each chunk that may begin a segment, the best end that is still possible."""
 
     def __init__(self, problem: Problem, number: int) -> None:
         self._candidates = Candidates(problem, number)
@@ -96,7 +96,7 @@ class _Query:
         return int(positions[place]), int(positions[self._end[place]]) + 1, int(self._sum[place])
 
     def take(self, start: int, end: int) -> None:
-        """No window may touch the positions [start, end) any more."""
+        """Rule out windows that touch the positions [start, end)."""
         positions = self._candidates.positions
         low, high = np.searchsorted(positions, [start, end])
         self._last[low:high] = -1
@@ -106,7 +106,7 @@ class _Query:
         self._find_ends(before, self._last[before])
 
     def fit(self, left: int) -> None:
-        """No window may cost more than `left`."""
+        """Rule out windows that cost more than `left`."""
         candidates = self._candidates
         cost = candidates.cost_after[self._end] - candidates.cost_before
         too_long = np.flatnonzero((cost > left) & (self._sum > _NONE))

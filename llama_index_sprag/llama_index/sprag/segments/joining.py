@@ -1,4 +1,4 @@
-"""The text of a segment: cut from its source, or put together from its chunks without gluing words or doubling text."""
+"""The text of a segment: cut from its source, or joined from its chunks without gluing words or repeating text."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -15,8 +15,8 @@ class Piece(NamedTuple):
     Attributes
     ----------
     text : its text
-    source : id of the text that it was cut from; None where that is not known
-    start, end : where it stands in its source, in characters; None where that is not known
+    source : id of the text from which it was cut; None if unknown
+    start, end : its place in its source, in characters; None if unknown
     """
 
     text: str
@@ -26,18 +26,17 @@ class Piece(NamedTuple):
 
 
 def joined_text(pieces: Sequence[Piece], sources: Mapping[str, str] | None = None) -> str:
-    """The text that neighbouring chunks stand for.
+    """The text of neighbouring chunks.
 
-    Between neighbours of one source stands the white space that the splitter stripped, if the source's text is known
-    and the offsets fit it; a line break, if it is not known and one character is missing. What is doubled by
-    overlapping offsets is left out; texts that touch are joined as they are. Across sources, across any other gap and
-    where nothing is known, a blank line stands between them: what lies in a gap may have been left out or deleted on
-    purpose.
+    Neighbours from one source are joined by the white space that the splitter stripped, if the source's text is known
+    and the offsets fit it; or by a line break, if it is unknown and one character is missing. Text that overlapping
+    offsets repeat is left out; chunks that touch are joined directly. Between sources, at any other gap, and if nothing
+    is known, chunks are joined by a blank line, since the text in a gap may have been left out or deleted on purpose.
 
     Parameters
     ----------
     pieces : chunks in the order of the document
-    sources : text of each source, of those that are known
+    sources : the text of each known source
 
     >>> a, b = Piece("One.", "d", 0, 4), Piece("Two.", "d", 5, 9)
     >>> joined_text([a, b], {"d": "One. Two."}), joined_text([a, b])
@@ -74,7 +73,7 @@ def _run(run: Sequence[Piece], sources: Mapping[str, str]) -> str:
         doubled = reached - start
         if doubled >= 0 and text.endswith(piece.text[:doubled]):
             text += piece.text[doubled:]
-        elif end > reached:  # a gap, or a text that is not what its source has there
+        elif end > reached:  # a gap, or a text that differs from its source there
             between = "" if source is None else source[reached:start]
             if not between and doubled == -1:
                 between = _LINE  # a splitter stripped one character of white space

@@ -1,19 +1,18 @@
-"""The best choice of segments there is, by dynamic programming (ours; the published choice is greedy).
+"""The best possible choice of segments, by dynamic programming (ours; the published choice is greedy).
 
-A first large segment of the greedy choice can use up the budget that two better ones would fill. With windows w of
-value v(w), the largest of its sums for any query, and cost c(w), the best value of windows that end by position e
-within budget m is
+The first large segment of a greedy choice can use up the budget of two better ones. With windows w of value v(w), the
+largest of its sums for any query, and cost c(w), the best value of windows that end by position e within budget m is
 
     f(e, m) = max( f(e', m),  max over windows w = [s, e) of  f(s, m - c(w)) + v(w) )
 
-with e' the end before e. It obeys the same rules as the greedy choice, so that its total value is never less.
+with e' the end before e. It obeys the same rules as the greedy choice, so its total value is never less.
 
-Only windows that lose value by leaving out chunks at either end are tried: every proper prefix and suffix of them has a
-sum above 0. A choice with other windows is never worth more.
+Only windows that would lose value without some chunks at either end are tried: each of their proper prefixes and
+suffixes has a sum above 0. A choice with other windows is never worth more.
 
-The total does not reward contiguity: a gap is carried only where the parts beside it would be worth less than the
-minimum value. The greedy choice, which takes the largest sum first, carries any gap that costs less than what lies
-behind it.
+The total does not reward contiguity: a gap is carried only if the parts around it would be worth less than the minimum
+value. The greedy choice, which takes the largest sum first, carries any gap that costs less than the chunks after it
+are worth.
 """
 
 from itertools import pairwise
@@ -26,7 +25,7 @@ from llama_index.sprag.segments.windows import Candidates, Problem, Segment, flo
 
 __all__ = ["select_optimal"]
 
-_MOST_CELLS = 2**27  # of the table of best values: 1.5 GB with what is kept for each
+_MOST_CELLS = 2**27  # of the table of best values: 1.5 GB with the data for each
 
 
 def select_optimal(
@@ -68,7 +67,7 @@ def select_optimal(
         )
     best = np.zeros((len(ends) + 1, budget + 1), dtype=np.int64)
     taken = np.full((len(ends), budget + 1), -1, dtype=np.int32)
-    before = np.searchsorted(ends, windows.starts, side="right")  # row of the best that ends by each window's start
+    before = np.searchsorted(ends, windows.starts, side="right")  # row of the best value up to each window's start
     costs_of, values_of = windows.costs.tolist(), windows.values.tolist()
     for row, (low, high) in enumerate(pairwise(np.append(first_of_end, len(windows.ends)).tolist())):
         best[row + 1] = best[row]
@@ -91,7 +90,7 @@ class _Windows:
 
 
 def _windows(problem: Problem) -> _Windows:
-    """Every window that is worth trying, once, with the query to which it is worth most."""
+    """Every window that is worth trying, once, with the query for which it is worth most."""
     table = np.concatenate([_of_query(problem, query) for query in range(problem.n_queries)], axis=1)
     starts, ends, values, _, queries = table
     table = table[:, np.lexsort((queries, -values, starts, ends))]

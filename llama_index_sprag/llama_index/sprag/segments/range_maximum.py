@@ -9,8 +9,8 @@ __all__ = ["RangeMaximum"]
 class RangeMaximum:
     """Leftmost places of the largest values of ranges, by a sparse table (Bender & Farach-Colton 2000, section 3).
 
-    Row k of the table holds the place of the largest of each 2**k neighbours. A range is covered by two such groups,
-    so that a range costs two look-ups, and the table O(n log longest) numbers.
+    Row k of the table holds the place of the largest of each 2**k neighbours. Two such groups cover a range. So a range
+    costs two look-ups, and the table has O(n log longest) numbers.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class RangeMaximum:
             width *= 2
 
     def __call__(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the largest value of each range `[first, last]` stands, both inclusive; no range may be empty.
+        """The place of the largest value of each range `[first, last]`, both inclusive; no range may be empty.
 
         Returns
         -------

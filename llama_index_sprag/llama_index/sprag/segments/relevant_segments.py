@@ -1,4 +1,4 @@
-"""Relevant segment extraction from rankings to segments, with the parameters of the method."""
+"""Relevant segment extraction: from rankings to segments, with the parameters of the method."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -21,10 +21,10 @@ class RelevantSegment(NamedTuple):
     Attributes
     ----------
     document : its id
-    start, end : the first chunk in the document, and behind the last
+    start, end : places of its chunks in the document, the end exclusive
     value : sum of the values of its chunks
-    query : number of the query that it was chosen for
-    relevance : that of its most relevant chunk, to any query, in [0, 1]
+    query : number of the query for which it was chosen
+    relevance : that of its most relevant chunk for any query, in [0, 1]
     """
 
     document: str
@@ -36,12 +36,12 @@ class RelevantSegment(NamedTuple):
 
 
 class RelevantSegments(NamedTuple):
-    """What was chosen, and from what.
+    """The chosen segments, and the values from which they were chosen.
 
     Attributes
     ----------
-    segments : in the order in which they were found, by position where the choice is optimal; last those that only fill
-        the budget, of whatever value
+    segments : in the order in which they were found, or by position if the choice is optimal; those that only fill the
+        budget, of any value, come last
     laid_out : the values of all chunks of the considered documents
     """
 
@@ -59,10 +59,10 @@ def extract_segments(
 
     Parameters
     ----------
-    rankings : one a query
-    documents : ids, as :func:`~llama_index.sprag.segments.values.select_documents` gives them
-    lengths : for each document the lengths of all its chunks in order: in tokens where the config counts tokens, else
-        in characters
+    rankings : one per query
+    documents : ids, as :func:`~llama_index.sprag.segments.values.select_documents` returns them
+    lengths : for each document the lengths of all its chunks in order: in tokens if the config counts tokens, else in
+        characters
 
     Raises
     ------
@@ -100,7 +100,7 @@ def extract_segments(
 
 
 def _nearest(rankings: Sequence[ChunkRanking], laid_out: MetaDocument) -> dict[int, int]:
-    """For each query the position of its nearest chunk, if that is in one of the documents."""
+    """For each query, the position of its nearest chunk, if that is in one of the documents."""
     first = dict(zip(laid_out.documents, laid_out.starts.tolist(), strict=False))
     return {
         query: first[ranking.documents[0]] + ranking.chunks[0]
@@ -116,7 +116,7 @@ def _select(
     config: SegmentConfig,
     nearest: Mapping[int, int],
 ) -> list[Segment]:
-    """The chosen segments, with those first that contain the nearest chunks, if these have the minimum value."""
+    """The chosen segments; those with the nearest chunks take precedence if they have the minimum value."""
     bonus = float(np.ceil(1 + np.abs(laid_out.values).sum()))  # more than any other segment can be worth
     values = laid_out.values.copy()
     for query, position in nearest.items():
@@ -148,7 +148,7 @@ def _fill(
     costs: NDArray[np.int64],
     budget: int,
 ) -> list[Segment]:
-    """Retrieved chunks that are in no segment and fit what is left: the first of each query, then the second, ..."""
+    """Retrieved chunks that are in no segment and fit the rest: the first of each query, then the second, ..."""
     free = np.ones(len(costs), dtype=bool)
     for segment in chosen:
         free[segment.start : segment.end] = False

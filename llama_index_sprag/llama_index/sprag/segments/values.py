@@ -1,23 +1,23 @@
-"""What each chunk of the considered documents is worth to each query.
+"""The value of each chunk of the considered documents for each query.
 
 spRAG (SuperpoweredAI, 2024; later dsRAG), relevant segment extraction: a chunk at place r of a query's ranking, from 0,
-with relevance s is worth
+with relevance s has the value
 
     v = exp(-r / decay_rate) * s - irrelevant_chunk_penalty,
 
-and a chunk that was not retrieved ``-irrelevant_chunk_penalty``: the price of carrying one irrelevant chunk.
+and a chunk that was not retrieved ``-irrelevant_chunk_penalty``, the price of carrying one irrelevant chunk.
 Then v is multiplied by a factor of the chunk's length l, with a reference length L:
 
     "bounded"      max(l, L) / L       (upstream's correction)
     "unbounded"    l / L               (version 0.2.0: a short chunk counts little, for good or ill)
     "none"         1
 
-Ours, not in the published code: a chunk beside a hit is worth at least a share of what the hit is worth, before the
-penalty. What stands next to an answer is often part of it, and a gap beside good hits costs less.
+Ours, not in the published code: before the penalty, a chunk next to a hit is worth at least a share of the hit's worth.
+Text next to an answer is often part of it, and a gap next to good hits costs less.
 
-Deviations from version 0.2.0: chunks that were not retrieved have their true length there too, not a length of 0 that
-makes gaps cost nothing; documents are ordered by their best rank and not by a set; a document does not end at its last
-retrieved chunk (no segment could end behind that anyhow).
+Deviations from version 0.2.0: chunks that were not retrieved have their true length, not a length of 0 that makes gaps
+cost nothing; documents are ordered by their best rank and not by a set; a document does not end at its last retrieved
+chunk (no segment could end after it anyhow).
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ChunkRanking:
-    """What one query retrieved, best first.
+    """The chunks that one query retrieved, best first.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class MetaDocument:
     documents : ids in the order in which they lie
     starts : int64, shape (n_documents + 1,), position of each document's first chunk, and the number of chunks
     values : float64, shape (n_queries, n_chunks)
-    relevance : float64, shape (n_queries, n_chunks), in [0, 1]: ``exp(-r / decay_rate) * s``, 0 where not retrieved
+    relevance : float64, shape (n_queries, n_chunks), in [0, 1]: ``exp(-r / decay_rate) * s``, 0 if not retrieved
     lengths : shape (n_chunks,), in the unit in which they were given
     """
 
@@ -121,12 +121,12 @@ def lay_out(
 
     Parameters
     ----------
-    rankings : one a query; chunks of other documents keep their places in it
-    documents : ids in the order in which to lay them, as :func:`select_documents` gives them
+    rankings : one per query; chunks of other documents keep their places in it
+    documents : ids in the order in which to lay them, as :func:`select_documents` returns them
     lengths : for each document the lengths of all its chunks in order, in any one unit
     decay_rate : places after which a chunk is worth 1/e as much, above 0
     irrelevant_chunk_penalty : price of an irrelevant chunk, in [0, 1]
-    neighbor_relevance : share of a hit's worth that the chunks beside it have at least, in [0, 1]
+    neighbor_relevance : least worth of the chunks next to a hit, as a share of its worth, in [0, 1]
     length_adjustment : `"bounded"`, `"unbounded"` or `"none"`
     reference_length : in the unit of `lengths`, above 0
 
@@ -154,7 +154,7 @@ def lay_out(
                     f"Document {document!r} has {size[document]} chunks, and chunk {chunk} of it was retrieved."
                 )
             position = first[document] + chunk
-            values[row, position] = max(values[row, position], value)  # a chunk that comes twice counts once
+            values[row, position] = max(values[row, position], value)  # a chunk that occurs twice counts once
     laid_out = MetaDocument(tuple(documents), starts, values, values.copy(), all_lengths)
     of_one_document = np.diff(laid_out.numbers) == 0
     lent = neighbor_relevance * values
@@ -180,7 +180,7 @@ def reference_length_of(
 
 
 def length_factors(lengths: ArrayLike, reference_length: float, adjustment: str) -> NDArray[np.float64]:
-    """By what the value of each chunk is multiplied, shape of `lengths`.
+    """The factor by which the value of each chunk is multiplied, shape of `lengths`.
 
     >>> [length_factors([70, 700, 1400], 700, how).tolist() for how in ("bounded", "unbounded", "none")]
     [[1.0, 1.0, 2.0], [0.1, 1.0, 2.0], [1.0, 1.0, 1.0]]

@@ -1,4 +1,4 @@
-"""Runs of neighbouring chunks: what a segment is, and exact sums of chunk values.
+"""Runs of neighbouring chunks: the definition of a segment, and exact sums of chunk values.
 
 The documents that are considered lie end to end; *position* i is chunk i of that sequence. A *window* [start, end) may
 become a segment if
@@ -7,8 +7,8 @@ become a segment if
 - all its chunks are of one document, and
 - it costs at most `max_length`, or is a single chunk.
 
-Values are rounded to multiples of 2**-32 and added as whole numbers: a sum does not depend on the order of addition, so
-that ties are ties on every machine and prefix sums select exactly what adding chunk by chunk selects.
+Values are rounded to multiples of 2**-32 and added as whole numbers, so a sum does not depend on the order of addition.
+Ties are ties on every machine, and prefix sums select exactly what adding chunk by chunk selects.
 """
 
 from typing import NamedTuple
@@ -30,9 +30,9 @@ class Segment(NamedTuple):
 
     Attributes
     ----------
-    start, end : positions of the first chunk and behind the last
+    start, end : positions of its chunks, the end exclusive
     value : sum of the values of its chunks
-    query : number of the query that it was chosen for
+    query : number of the query for which it was chosen
     """
 
     start: int
@@ -52,7 +52,7 @@ def floating_point(value: int) -> float:
 
 
 class Problem:
-    """What segments are chosen from, checked.
+    """The checked input from which segments are chosen.
 
     Attributes
     ----------
@@ -101,14 +101,14 @@ class Problem:
 
 
 class Candidates:
-    """The chunks of one query that may begin or end a segment, those of a value of at least 0, by place.
+    """The chunks that may begin or end a segment of one query, those with a value of at least 0, by place.
 
     Attributes
     ----------
     positions : int64, shape (m,)
     before, after : int64, shape (m,), fixed-point sums of the values before each chunk, and up to its end
     cost_before, cost_after : int64, shape (m,), the same for costs
-    last : int64, shape (m,), for each as first chunk the place of the last chunk that a segment may end with
+    last : int64, shape (m,), for each as first chunk of a segment, the place of its last possible end
     """
 
     def __init__(self, problem: Problem, query: int) -> None:
@@ -122,5 +122,5 @@ class Candidates:
         self.last = np.minimum(of_document, np.maximum(self.within(problem.max_length, places), places))
 
     def within(self, length: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The last places so that all from `places` on cost at most `length`; before them where one costs more."""
+        """The last places so that all from `places` on cost at most `length`; before them if one costs more."""
         return np.searchsorted(self.cost_after, self.cost_before[places] + length, side="right") - 1
