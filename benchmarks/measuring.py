@@ -1,18 +1,31 @@
 """What the speed benchmarks measure with: seconds on the wall and on the processor, and memory."""
 
+import argparse
+import json
 import os
 import statistics
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
-__all__ = ["Times", "allocated_mb", "in_turns", "peak_mb", "repeated", "reset_peak", "resident_mb", "spent_in", "timed"]
+__all__ = [
+    "Times",
+    "allocated_mb",
+    "in_turns",
+    "peak_mb",
+    "repeated",
+    "reset_peak",
+    "resident_mb",
+    "run_or_compare",
+    "spent_in",
+    "timed",
+]
 
 T = TypeVar("T")
 
@@ -122,3 +135,24 @@ def allocated_mb(work: Callable[[], Any]) -> float:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak / 2**20
+
+
+def run_or_compare(
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str] | None,
+    measured: Callable[[argparse.Namespace], Iterable[dict[str, Any]]],
+    compared: Callable[[Sequence[dict[str, Any]], Sequence[dict[str, Any]]], Iterable[str]],
+) -> None:
+    """Print the rows of a measurement, without answers, and keep them in `--out`; or a table of two such files."""
+    parser.add_argument("--out", type=Path, help="a file for all figures")
+    parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"), help="files of --out")
+    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    if options.compare:
+        print("\n".join(compared(*(json.loads(path.read_text(encoding="utf-8")) for path in options.compare))))
+        return
+    rows = []
+    for row in measured(options):
+        print(json.dumps({name: value for name, value in row.items() if name != "answers"}), flush=True)
+        rows.append(row)
+        if options.out:
+            options.out.write_text(json.dumps(rows), encoding="utf-8")

@@ -14,10 +14,8 @@ four places.
 import argparse
 import hashlib
 import inspect
-import json
 import re
 import statistics
-import sys
 import tempfile
 import zlib
 from collections import defaultdict
@@ -35,7 +33,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 from benchmarks.apart import ONE_THREAD, apart
 from benchmarks.made_up_texts import zipf_words
-from benchmarks.measuring import Times, peak_mb, resident_mb
+from benchmarks.measuring import Times, peak_mb, resident_mb, run_or_compare
 from llama_index.gemrag import GEMRAGIndex, KeyphraseQuestionExtractor
 from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex
 from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor
@@ -237,18 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--chunks", type=int, default=3000)
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--repeats", type=int, default=1, help="runs of each method and way")
-    parser.add_argument("--out", type=Path, help="a file for all figures")
-    parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"), help="files of --out")
-    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
-    if options.compare:
-        print("\n".join(compared(*(json.loads(path.read_text(encoding="utf-8")) for path in options.compare))))
-        return
-    rows = []
-    for row in measurements(options):
-        print(json.dumps(row), flush=True)
-        rows.append(row)
-        if options.out:
-            options.out.write_text(json.dumps(rows), encoding="utf-8")
+    run_or_compare(parser, arguments, measurements, compared)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,11 @@ system can drop.
 """
 
 import argparse
-import json
 import statistics
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from llama_index.core.node_parser import MarkdownNodeParser
 
 from benchmarks import one_path
 from benchmarks.apart import ONE_THREAD, apart
-from benchmarks.measuring import Times
+from benchmarks.measuring import Times, run_or_compare
 from benchmarks.one_path import METHODS, SECTIONS, TOP, WordVectors, document
 from llama_index.ragkit import load_storage_context, persist
 
@@ -74,12 +73,12 @@ def opened(method: str, chunks: int, folder: str) -> dict[str, Any]:
     return {**{name: round(value, 2) for name, value in zip(COLUMNS, found, strict=True)}, "answers": answers}
 
 
-def measurements(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
+def measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Each method as it was measured, after a process without an index."""
     yield {"method": "no index", "chunks": 0, **apart(opened, "", 0, "", **ONE_THREAD)}
-    for chunks in options.chunks:
-        for method in options.methods:
-            place = folder / f"{method}-{chunks}"
+    with tempfile.TemporaryDirectory() as temporary:
+        for chunks, method in product(options.chunks, options.methods):
+            place = (options.folder or Path(temporary)) / f"{method}-{chunks}"
             if not place.exists():
                 apart(built, method, chunks, str(place), **ONE_THREAD)
             yield {"method": method, "chunks": chunks, **apart(opened, method, chunks, str(place), **ONE_THREAD)}
@@ -102,19 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--methods", nargs="+", choices=sorted(METHODS), default=sorted(METHODS))
     parser.add_argument("--chunks", nargs="+", type=int, default=[20_000])
     parser.add_argument("--folder", type=Path, help="where indexes stay, as METHOD-CHUNKS")
-    parser.add_argument("--out", type=Path, help="a file for all figures")
-    parser.add_argument("--compare", nargs=2, type=Path, metavar=("BEFORE", "AFTER"), help="files of --out")
-    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
-    if options.compare:
-        print("\n".join(compared(*(json.loads(path.read_text(encoding="utf-8")) for path in options.compare))))
-        return
-    rows = []
-    with tempfile.TemporaryDirectory() as temporary:
-        for row in measurements(options, options.folder or Path(temporary)):
-            print(json.dumps({name: value for name, value in row.items() if name != "answers"}), flush=True)
-            rows.append(row)
-            if options.out:
-                options.out.write_text(json.dumps(rows), encoding="utf-8")
+    run_or_compare(parser, arguments, measurements, compared)
 
 
 if __name__ == "__main__":
