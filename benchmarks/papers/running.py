@@ -47,7 +47,7 @@ class Runner:
         self._llm = llm
         self._options = options
         self._path: Path = options.out / f"{options.name}.jsonl"
-        self._labs: tuple[str, list[Lab]] = ("", [])
+        self._labs: tuple[Any, list[Lab]] = (None, [])
 
     @property
     def systems(self) -> list[System]:
@@ -113,14 +113,15 @@ class Runner:
 
     def _corpora(self, part: Part) -> list[Lab]:
         """The corpus of a folder, or with `within` one a document; of one folder at a time, since they are large."""
-        if self._labs[0] != part.folder:
+        cut = (part.folder, part.within, part.chunk_tokens)
+        if self._labs[0] != cut:
             tasks = load(
                 self._options.data / part.folder,
                 within=part.within,
                 chunk_tokens=part.chunk_tokens,
                 needs_questions=self._experiment.asks,
             )
-            self._labs = (part.folder, [self._lab(part.folder, task) for task in tasks])
+            self._labs = (cut, [self._lab(part.folder, task) for task in tasks])
         return self._labs[1]
 
     def _lab(self, folder: str, task: Task) -> Lab:

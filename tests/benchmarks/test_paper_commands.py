@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import data
 from benchmarks.papers.__main__ import PAPERS
 from tests.benchmarks.made import articles, crud, stories, two_hops
 from tests.benchmarks.scholar import scholar
@@ -109,6 +110,20 @@ def test_what_cannot_be_done_without_a_language_model_says_so(run, tmp_path: Pat
     made(PAPERS["graphrag"]["figure 2"], tmp_path / "data", {"podcasts", "news"})
     with pytest.raises(SystemExit, match="name one with --llm"):
         run("graphrag", "--figure", "2")
+
+
+def test_each_part_is_asked_of_the_documents_that_it_says(run, tmp_path: Path, monkeypatch):
+    articles(tmp_path / "data" / "financebench")
+    sizes: dict[bool, list[int]] = {}
+
+    def load(*given: Any, within: bool, **options: Any) -> Any:
+        tasks = data.load(*given, within=within, **options)
+        sizes[within] = [len(task.corpus.records) for task in tasks]
+        return tasks
+
+    monkeypatch.setattr("benchmarks.papers.running.load", load)
+    run("sprag", "--table", "answers")
+    assert sizes == {False: [16], True: [2] * 8}
 
 
 def test_questions_of_crud_rag_are_asked_of_their_articles(run, tmp_path: Path):
