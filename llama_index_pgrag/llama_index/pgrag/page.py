@@ -45,7 +45,7 @@ def page_of(graph: PseudoGraph, query: LastQuery | None) -> Page:
         nodes.append(
             Node(
                 topic_id,
-                label=found.topic,
+                label=_label(found.topic),
                 text=found.topic,
                 group="topic",
                 level=depth,
@@ -58,7 +58,14 @@ def page_of(graph: PseudoGraph, query: LastQuery | None) -> Page:
             text = path_text(path)
             level = depth - len(path) + 1
             nodes.append(
-                Node(route_id, label=path[-1], text=text, group="route", level=level, highlighted=route_id in on_path)
+                Node(
+                    route_id,
+                    label=_label(path[-1]),
+                    text=text,
+                    group="route",
+                    level=level,
+                    highlighted=route_id in on_path,
+                )
             )
         drawn: set[tuple[str, str]] = set()
         for fact in found.facts:
@@ -67,7 +74,7 @@ def page_of(graph: PseudoGraph, query: LastQuery | None) -> Page:
             nodes.append(
                 Node(
                     fact.id,
-                    label=fact.path[-1],
+                    label=_label(fact.path[-1]),
                     text=fact.text,
                     group="fact",
                     score=score,
@@ -125,3 +132,8 @@ def page_of(graph: PseudoGraph, query: LastQuery | None) -> Page:
 def _above(graph: PseudoGraph, fact_id: str) -> list[str]:
     fact = graph.fact(fact_id)
     return [cell_id for _, cell_id in graph.maps[fact.topic_id].cells(fact)]
+
+
+def _label(text: str) -> str:
+    """A text without the marks of a list, of emphasis or of a clause at its beginning."""
+    return text.lstrip("*#>;:,.-\u2013\u2014 ") or text
