@@ -17,9 +17,10 @@ import tempfile
 import textwrap
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +42,7 @@ from llama_index.ragkit.evaluation import Evaluation  # noqa: E402
 from llama_index.ragkit.reading import read_folder  # noqa: E402
 
 TOP_K = 5
+TERMINAL = 100  # columns
 MADE = 40  # questions about one's own files
 IN_ONE_PASSAGE = ("fact", "report")  # kinds of question whose answer is a string in one passage
 PLAIN = "hybrid"  # what a method is held against, question by question
@@ -79,8 +81,9 @@ def demo(folder: Path | None, out: Path, question: str | None, llm: LLM | None) 
     texts, asked = _texts(folder, question)
     target = out if folder is None else out / folder.resolve().name
     words = sum(len(text.text.split()) for text in texts)
+    questions = "1 question" if len(asked) == 1 else f"{len(asked)} questions"
     using = "no LLM" if llm is None else f"the LLM {llm.metadata.model_name}"
-    about = f"{len(texts)} texts, {words:,} words, {len(asked)} questions; all-MiniLM-L6-v2, {using}."
+    about = f"{len(texts)} texts, {words:,} words, {questions}; all-MiniLM-L6-v2, {using}."
     print(about)
     if folder is None:
         print("It takes about two minutes of one core, and 0.6 GB of memory.")
@@ -107,7 +110,8 @@ def demo(folder: Path | None, out: Path, question: str | None, llm: LLM | None) 
     )
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".pages-", dir=out) as staged:
-        _write_pages(Path(staged), comparison, asked, indexes, about)
+        methods = METHODS if llm is None else [replace(method, without="") for method in METHODS]
+        _write_pages(Path(staged), comparison, asked, indexes, about, methods)
         return _publish(Path(staged), target)
 
 
@@ -139,23 +143,34 @@ def language_model() -> LLM:
 
 def _tell_calls(estimates: dict[str, Any]) -> None:
     for name, work in estimates.items():
-        print(f"{name}: {work.calls:,} LLM calls, {work.prompt_tokens + work.completion_tokens:,} tokens")
+        if work.calls:
+            print(f"{name}: {work.calls:,} LLM calls, {work.prompt_tokens + work.completion_tokens:,} tokens")
+    calls = sum(work.calls for work in estimates.values())
+    tokens = sum(work.prompt_tokens + work.completion_tokens for work in estimates.values())
+    print(f"Together about {calls:,} LLM calls, {tokens:,} tokens. Ctrl-C stops it.", flush=True)
 
 
 def _tell_minutes(seconds: dict[str, float]) -> None:
-    print(f"It takes about {sum(seconds.values()) / 60:.0f} minutes, more where texts are many.")
+    minutes = sum(seconds.values()) / 60
+    about = "less than a minute" if minutes < 1 else f"about {minutes:.0f} minutes"
+    print(f"It takes {about}, more where texts are many.")
 
 
 # -- pages ----------------------------------------------------------------------------------------------
 
 
 def _write_pages(
-    folder: Path, comparison: Comparison, asked: Sequence[Asked], indexes: dict[str, tuple[Any, Any]], about: str
+    folder: Path,
+    comparison: Comparison,
+    asked: Sequence[Asked],
+    indexes: dict[str, tuple[Any, Any]],
+    about: str,
+    methods: Sequence[Method],
 ) -> None:
     runs = {run.name: run for run in comparison.runs if not run.error}
     kinds = {each.kind: _Measured(comparison, asked, each.kind) for each in asked}
     cards, chart = [], []
-    for method in METHODS:
+    for method in methods:
         if method.title not in indexes:
             continue
         measured = kinds.get(method.kind) or next(iter(kinds.values()))
@@ -181,10 +196,9 @@ def _write_pages(
     page = front_page(about, cards, svg, head, rows, caption, CHOICE)
     (folder / "index.html").write_text(page, encoding="utf-8")
     print()
-    for line in (head, *rows):
-        print("".join(f"{cell[:24]:<12}" if i == 0 else f"{cell[:24]:>26}" for i, cell in enumerate(line)))
+    print(as_text(head, rows))
     for card in cards:
-        print(textwrap.fill(f"{card.title}: {card.verdict}", 100))
+        print(textwrap.fill(f"{card.title}: {card.verdict}", TERMINAL))
 
 
 @dataclass(frozen=True)
@@ -251,17 +265,25 @@ def _kind(kind: str) -> str:
 
 def _card(method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequence[int]) -> Card:
     gains = measured.gains(run, plain)
+    answers = [_answer(measured, i, plain, run) for i in shown]
     return Card(
         title=method.title,
         what=method.what,
         kind=_kind(measured.kind),
         page=f"{method.name}.html",
-        verdict=_verdict(method, measured, run, gains) if gains else "Nothing is known of the answer.",
+        verdict=_verdict(method, measured, run, gains) if gains else _first(answers[0].found),
         won=sum(gain > 0 for gain in gains),
         lost=sum(gain < 0 for gain in gains),
         asked=len(gains),
-        answers=[_answer(measured, i, plain, run) for i in shown],
+        answers=answers,
     )
+
+
+def _first(found: Sequence[Passage]) -> str:
+    """What a method found first, for a question whose answer is not known."""
+    if not found:
+        return "It found nothing."
+    return f"Found first, in {found[0].name}: {textwrap.shorten(found[0].text, 120, placeholder=' ...')}"
 
 
 def _verdict(method: Method, measured: _Measured, run: Run, gains: Sequence[float]) -> str:
@@ -309,6 +331,19 @@ def _table(runs: Sequence[Run], kinds: Sequence[_Measured]) -> tuple[list[str], 
     return [MEASURE, *map(_counted, kinds)], rows
 
 
+def as_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for a terminal. Heads that would be too wide are letters, which the lines above the table explain."""
+    above: list[str] = []
+    if len("  ".join(head)) > TERMINAL:
+        above = [f"{letter}: {name}" for letter, name in zip(ascii_lowercase, head[1:], strict=False)]
+        head = [head[0], *ascii_lowercase[: len(above)]]
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [
+        "  ".join([f"{line[0]:<{widths[0]}}", *map(str.rjust, line[1:], widths[1:])]).rstrip() for line in (head, *rows)
+    ]
+    return "\n".join([*above, *lines])
+
+
 def _publish(staged: Path, target: Path) -> Path:
     """Move the finished pages to their folder, the front page last; pages of an earlier run that are not renewed go."""
     target.mkdir(parents=True, exist_ok=True)
@@ -322,5 +357,6 @@ def _publish(staged: Path, target: Path) -> Path:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")  # before a reader of files sets another level
     logging.getLogger("llama_index").setLevel(logging.ERROR)
     sys.exit(main())

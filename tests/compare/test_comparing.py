@@ -279,7 +279,9 @@ def test_the_command_ends_after_an_estimate_and_says_what_is_wrong(
     assert run(monkeypatch, *where, "mrag", "--estimate") == 0
     assert "Recommended" not in capsys.readouterr().out
     assert run(monkeypatch, *where, "mrag", "--estimate", "--prices", "embedding=1000000") == 0
-    assert " to pay" in capsys.readouterr().out
+    assert ".00 to pay" in capsys.readouterr().out
+    assert run(monkeypatch, *where, "mrag", "--estimate", "--prices", "embedding=0.02") == 0
+    assert "below 0.01 to pay" in capsys.readouterr().out
     assert run(monkeypatch, *where, "mrag", "--prices", "tokens=1") == 1
     assert "prices must have numbers" in capsys.readouterr().err
     assert run(monkeypatch, *where, "nothing") == 1

@@ -12,6 +12,7 @@ from tests.shifted import ShiftedEmbedding
 
 from llama_index.pgrag import Control, GivenMindMaps, PGRAGIndex, PGRAGPostprocessor, PGRAGRetriever
 from llama_index.pgrag.evaluation import bert_scores, bleu, rouge_l
+from llama_index.pgrag.page import page_of
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
@@ -328,3 +329,10 @@ def test_metrics_that_need_no_model():
     assert bert_scores([], [], Scorer()) == []
     with pytest.raises(ConfigurationError):
         bert_scores(["a"], [], Scorer())
+
+
+def test_labels_of_the_page_begin_without_marks():
+    maps = {"a": {"** The lamp of 1926": {"; jerseys": "- whale oil"}}}
+    index = PGRAGIndex(nodes=[TextNode(id_="a", text="lamp")], extractor=GivenMindMaps(maps=maps))
+    labels = {node.label for node in page_of(index.state, None).view.nodes}
+    assert labels == {"The lamp of 1926", "jerseys", "whale oil"}

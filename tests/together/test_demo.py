@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,8 @@ def test_a_folder_has_pages_of_its_own_and_nothing_is_sent(folder: Path, tmp_pat
     assert done.returncode == 0, done.stderr[-2000:]
     assert f"Skipped {folder / 'broken.docx'}" in done.stdout
     assert "no LLM" in done.stdout
+    assert "1 question;" in done.stdout
+    assert "HippoRAG: Found first, in " in done.stdout
     assert (out / "index.html").read_text() == "that of the archive"
     pages = sorted(page.name for page in (out / folder.name).iterdir())
     methods = ["gemrag", "graphrag", "hipporag", "mrag", "pgrag", "raptor", "sprag"]
@@ -116,6 +119,37 @@ def test_what_cannot_be_done_is_said_at_once(arguments, message, monkeypatch, ca
     with contextlib.suppress(SystemExit):  # what argparse refuses
         assert module.main() == 1
     assert message in capsys.readouterr().err
+
+
+def test_the_table_of_a_terminal_fits_and_cuts_no_head():
+    from examples.demo import TERMINAL, as_text
+
+    kinds = [f"several subjects, described in words of kind {i} (20)" for i in range(8)]
+    table = as_text(["recall@5", *kinds], [["Graph RAG", *["0.50"] * 8]])
+    assert max(map(len, table.splitlines())) <= TERMINAL
+    assert all(kind in table for kind in kinds)
+    assert as_text(["recall@5", "a fact (5)"], [["dense", "0.50"]]) == "recall@5  a fact (5)\ndense           0.50"
+
+
+def test_what_an_llm_costs_is_told_before_it_is_asked_and_what_it_replaces_is_not(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    from examples import demo as module
+    from llama_index.core import Settings
+
+    from llama_index.ragkit.testing import ScriptedLLM
+
+    told: list[str] = []
+
+    def reply(prompt: str) -> str:
+        told.append(capsys.readouterr().out)
+        return "nothing that can be read"
+
+    monkeypatch.setattr(Settings, "_llm", Settings._llm)  # put back
+    module.demo(folder, tmp_path / "demo", None, ScriptedLLM(reply))
+    assert re.search(r"Together about \d+ LLM calls, [\d,]+ tokens", told[0])
+    assert "dense: 0 LLM calls" not in told[0]
+    assert "without one" not in capsys.readouterr().out
 
 
 def card(title: str, words: int) -> Any:

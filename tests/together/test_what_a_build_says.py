@@ -12,7 +12,7 @@ from tests.together.plugins import ONCE
 
 from llama_index.gemrag import GEMRAGIndex, UtilityQuestionExtractor
 from llama_index.graphrag import GraphRAGIndex
-from llama_index.hipporag import HippoRAGIndex, OpenIEExtractor
+from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor, OpenIEExtractor
 from llama_index.ragkit import Estimate, LLMSummarizer
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM, chunks
@@ -85,6 +85,13 @@ def test_a_progress_bar_says_what_failed_and_what_was_spent(capsys: pytest.Captu
     assert " paid" in bar
     build(num_workers=1, show_progress=True)
     assert "tokens/s, 5" in capsys.readouterr().err.replace(",", "").replace("tokens/s ", "tokens/s, ")
+
+
+def test_a_progress_bar_of_rules_tells_no_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    build(extractor=NounPhraseExtractor(), show_progress=True)
+    bar = capsys.readouterr().err
+    assert "NounPhraseExtractor: 100%" in bar
+    assert "token" not in bar
 
 
 @pytest.mark.parametrize("cls", [HippoRAGIndex, RaptorIndex, GEMRAGIndex, GraphRAGIndex])

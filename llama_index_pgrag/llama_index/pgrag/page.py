@@ -70,7 +70,7 @@ def _nodes_of(found: MindMap, scores: Mapping[str, float], on_path: Container[st
     depth = max(len(fact.path) for fact in found.facts)
     yield Node(
         found.id,
-        label=found.topic,
+        label=_label(found.topic),
         text=found.topic,
         group="topic",
         level=depth,
@@ -80,11 +80,12 @@ def _nodes_of(found: MindMap, scores: Mapping[str, float], on_path: Container[st
     )
     for route_id, path in sorted(found.routes.items(), key=itemgetter(1)):
         level, lit = depth - len(path) + 1, route_id in on_path
-        yield Node(route_id, label=path[-1], text=path_text(path), group="route", level=level, highlighted=lit)
+        label, text = _label(path[-1]), path_text(path)
+        yield Node(route_id, label=label, text=text, group="route", level=level, highlighted=lit)
     for fact in found.facts:
         yield Node(
             fact.id,
-            label=fact.path[-1],
+            label=_label(fact.path[-1]),
             text=fact.text,
             group="fact",
             score=scores.get(fact.id),
@@ -121,3 +122,8 @@ def _panels(graph: PseudoGraph, results: Sequence[MergedPath] | None) -> Iterato
 def _above(graph: PseudoGraph, fact_id: str) -> list[str]:
     fact = graph.fact(fact_id)
     return [cell_id for _, cell_id in graph.maps[fact.topic_id].cells(fact)]
+
+
+def _label(text: str) -> str:
+    """A text without the marks of a list, of emphasis or of a clause at its beginning."""
+    return text.lstrip("*#>;:,.-\u2013\u2014 ") or text

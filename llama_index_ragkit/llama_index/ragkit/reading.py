@@ -81,7 +81,7 @@ def _reason(error: Exception) -> str:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    text = str(error).strip() or str(cause).strip()
+    text = str(cause).strip() or str(error).strip()
     return f"{type(cause).__name__}: {text.splitlines()[0][:200]}" if text else type(cause).__name__
 
 

@@ -100,7 +100,7 @@ def _say_estimates(estimates: Mapping[str, Estimate], seconds: Mapping[str, floa
     for name, work in estimates.items():
         about = "" if work.embedding_is_exact else "about "
         cost = work.priced(prices).cost
-        paid = "" if cost is None else f", {cost:.4g} to pay"
+        paid = "" if cost is None else f", {cost:.2f} to pay" if cost >= 0.01 or not cost else ", below 0.01 to pay"
         time = f", about {seconds[name] / 60:.1f} minutes" if name in seconds else ""
         _say(f"  {name}: {about}{work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls{paid}{time}")
     _say("The chunks are embedded once for all systems, and so are the questions, which come on top.")

@@ -39,7 +39,9 @@ class BuildReport:
         total = self._usage.total
         parts = [f"{total.failed} failed"] if total.failed else []
         parts += [f"{self._usage.by_rules} by rules"] if self._usage.by_rules else []
-        return ", ".join([*parts, f"{self._rate(total):.0f} tokens/s", self._spent(total)])
+        if total.prompt_tokens:  # rules spend nothing
+            parts += [f"{self._rate(total):.0f} tokens/s", self._spent(total)]
+        return ", ".join(parts)
 
     def tell(self, method: str, nodes: int) -> None:
         """Log one line about a write, what rules did in place of the model, and why so much failed if over a tenth did.

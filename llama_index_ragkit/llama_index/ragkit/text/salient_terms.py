@@ -14,13 +14,15 @@ __all__ = ["CorpusTerms", "group_names", "salient_terms", "telling_terms", "term
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WORD = re.compile(rf"(?:[^\W_{UNSPACED}]|[{MARKS}])+|[{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-# English words besides function words that say nothing about a group: pronouns, adverbs, titles, numbers, common verbs.
+# English words besides function words that say nothing about a group: pronouns, adverbs, titles, units, numbers, and
+# common verbs.
 _EMPTY_TEXT = """
 me him us them mine ours yours theirs himself herself itself themselves mr mrs miss ms dr sir st rev
 nor neither either own same other others any another whole else such
 out off up down away back again very too only just even still yet ever never now quite rather well far much more less
 being having said say says saying told asked went gone goes came come made make put got get took taken saw seen done
 gave given found kept held left
+oz lb lbs cwt ft yd cm mm km kg
 three four five six seven eight nine ten dozen hundred thousand first last next second third fourth fifth every once
 """
 _EMPTY = frozenset(_EMPTY_TEXT.split())
@@ -124,6 +126,8 @@ def salient_terms(document: Mapping[str, int], corpus: CorpusTerms, limit: int) 
 def group_names(groups: Mapping[str, Collection[str]], texts: Mapping[str, str], terms: int = 3) -> dict[str, str]:
     """Names for groups of texts: the most salient terms of each group against all texts, as the group writes them.
 
+    A term that mostly stands beside one other word is named with it, as in "Ellis Grigg".
+
     Parameters
     ----------
     groups : the ids of the texts of each group; if a group's texts are all alike, or too few, it gets no name
@@ -139,18 +143,44 @@ def group_names(groups: Mapping[str, Collection[str]], texts: Mapping[str, str],
         own: Counter[str] = Counter()
         for name in members:
             own.update(counts.get(name, {}))
-        ranked = salient_terms(own, corpus, terms + len(_EMPTY))
-        chosen = [term for term in ranked if term not in _EMPTY][:terms]
-        named[group] = ", ".join(_as_written(chosen, [texts[name] for name in members if name in texts]))
+        ranked = [term for term in salient_terms(own, corpus, 3 * terms + len(_EMPTY)) if term not in _EMPTY]
+        phrases = _as_written(ranked[: 3 * terms], [texts[name] for name in members if name in texts])
+        named[group] = ", ".join(_apart(phrases)[:terms])
     return {group: name for group, name in named.items() if name}
 
 
 def _as_written(terms: Collection[str], texts: Collection[str]) -> list[str]:
-    """Terms as texts spell them most often, so that names keep their capitals; without case if a text has none."""
+    """Terms as texts spell them most often, so that names keep their capitals, with the word that mostly is beside."""
     spelled = {term: Counter({term: 0}) for term in terms}
+    beside: dict[str, Counter[str]] = {term: Counter() for term in terms}
     for text in texts:
-        for match in _WORD.finditer(text):
-            word = match.group()
-            if word.casefold() in spelled:
-                spelled[word.casefold()][word] += 1
-    return [counts.most_common(1)[0][0] for counts in spelled.values()]
+        words = list(_WORD.finditer(text))
+        for i, word in enumerate(words):
+            term = word.group().casefold()
+            if term in spelled:
+                spelled[term][word.group()] += 1
+                pairs = (words[j : j + 2] for j in (i - 1, i) if 0 <= j < len(words) - 1)
+                beside[term].update(text[a.start() : b.end()] for a, b in pairs if _is_phrase(text, a, b))
+    written = []
+    for term in terms:
+        phrase, times = min(beside[term].items(), key=lambda item: (-item[1], item[0]), default=("", 0))
+        often = 2 * times > spelled[term].total()
+        written.append(phrase if often else min(spelled[term], key=lambda word: (-spelled[term][word], word)))
+    return written
+
+
+def _is_phrase(text: str, a: re.Match[str], b: re.Match[str]) -> bool:
+    words = (a.group().casefold(), b.group().casefold())
+    return text[a.end() : b.start()] == " " and len(telling_terms(dict.fromkeys(words, 1)).keys() - _EMPTY) == len(
+        words
+    )
+
+
+def _apart(phrases: Collection[str]) -> list[str]:
+    """The phrases that share no word with an earlier one."""
+    kept: dict[str, set[str]] = {}
+    for phrase in phrases:
+        words = set(phrase.casefold().split())
+        if all(words.isdisjoint(earlier) for earlier in kept.values()):
+            kept[phrase] = words
+    return list(kept)
