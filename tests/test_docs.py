@@ -146,3 +146,11 @@ def test_the_chart_is_drawn_from_the_table() -> None:
     drawn = (ROOT / "docs" / "pictures" / "chart.svg").read_text(encoding="utf-8")
     assert drawn == chart((ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")) + "\n"
     assert drawn.count('<circle class="own"') == 8  # seven methods and the legend
+
+
+def test_what_continues_a_list_after_an_empty_line_is_indented_by_four() -> None:
+    """MkDocs ends the list otherwise, and runs its next item into the text."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        assert re.findall(r"\n\n {1,3}\S.*", text) == [], page
+        assert re.findall(r"\n\n {4}.*\n\d+\. .*", text) == [], page
