@@ -336,7 +336,7 @@ def test_an_index_of_another_package_is_refused(tmp_path):
     from llama_index.core import VectorStoreIndex
 
     VectorStoreIndex([], embed_model=HashEmbedding()).storage_context.persist(str(tmp_path))
-    with pytest.raises(ConfigurationError, match="no index of these packages"):
+    with pytest.raises(ConfigurationError, match="not one of these packages"):
         load_stored(tmp_path, HashEmbedding())
     StorageContext.from_defaults().persist(str(tmp_path / "empty"))
     with pytest.raises(ConfigurationError, match="none"):
@@ -388,7 +388,7 @@ def test_an_index_store_that_names_another_package_is_an_error_of_ours(tmp_path,
     stored = json.loads(file.read_text())
     stored["index_store/data"][index.index_id]["__type__"] = package
     file.write_text(json.dumps(stored))
-    with pytest.raises(ConfigurationError, match="no index of these packages"):
+    with pytest.raises(ConfigurationError, match="not one of these packages"):
         load_stored(tmp_path, HashEmbedding())
 
 

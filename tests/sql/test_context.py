@@ -135,7 +135,7 @@ def test_other_vector_stores_are_refused(url: str, given: Any):
 
 
 def test_a_factory_of_something_else_is_refused(url: str):
-    with pytest.raises(Exception, match="no LlamaIndex vector store"):
+    with pytest.raises(Exception, match="not a LlamaIndex vector store"):
         CASES[0].build(chunks("d", 1), storage_context=storage_context(url, vector_stores=lambda space, dim: "chroma"))
 
 

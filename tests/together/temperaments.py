@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -421,7 +422,7 @@ STEPS: list[Step] = [
     Step(
         "HippoRAG: entities of a question",
         "List the named entities of the question",
-        run=hippo_question(HippoRAGRetriever.v1),
+        run=hippo_question(partial(HippoRAGRetriever, linking="entities", question_entities="llm")),
         **texts("named_entities", "Entities", "name", "Charles Babbage", "Ada Byron"),
     ),
     Step(

@@ -17,7 +17,7 @@ OIL = "The lamp of Tern Rock burned colza oil until 1880, when Tomas Berg had it
 KEEPER = "Ada Hale kept the lighthouse from 1866 until 1893."
 NUMBERED = [f"[1] {OIL}", f"[2] {KEEPER}"]
 REFUSAL = "I'm sorry, but I can't help with that."
-ELSEWHERE = "The Bergslund Glassworks, which Otto Lindqvist founded in 1871, burned down in 1904."
+ELSEWHERE = "The Marlund ropeworks, which a widow founded in 1871, burned down in 1904."
 OTHER = "Photosynthesis converts sunlight into chemical energy within plants."
 
 

@@ -9,7 +9,7 @@ __all__ = ["passage_label"]
 
 _LENGTH = 120  # characters; the page cuts labels to the available room
 _MARKS = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+)", re.MULTILINE)  # of a heading, quotation, list
-_HEADING = re.compile(r"\s*#{1,6}[ \t]+(.+?)[ \t#]*(?:\n|$)")
+_HEADING = re.compile(r"\s*#{1,6}[ \t]+(\S.*)")
 _TITLES = ("title", "document_title", "file_name")
 
 
@@ -30,8 +30,9 @@ def passage_label(text: str, metadata: Mapping[str, Any]) -> str:
     heading = _HEADING.match(text)
     beginning = " ".join(_MARKS.sub("", text[heading.end() :] if heading else text).split())
     if heading:
-        beginning = f"{heading[1]}: {beginning}" if beginning else heading[1]
-        if _letters(heading[1]) in (_letters(title), _letters(PurePath(title).stem)):
+        named = heading[1].rstrip(" \t#")
+        beginning = f"{named}: {beginning}" if beginning else named
+        if _letters(named) in (_letters(title), _letters(PurePath(title).stem)):
             return beginning[:_LENGTH]
     if title and metadata.get("page_label"):
         title = f"{title}, p. {metadata['page_label']}"

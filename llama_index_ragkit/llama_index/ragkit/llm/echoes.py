@@ -21,8 +21,8 @@ __all__ = ["without_echo"]
 _VARIABLE = re.compile(r"\{[a-zA-Z_][\w.]*\}")
 _FENCE = re.compile(r"```\w*")
 _ROLE = re.compile(r"^(?:user|system|human): ", re.IGNORECASE)
-_NAME = re.compile(r"(?!The )[A-Z]\w+(?: [A-Z]\w+)+")
-_ITEM = re.compile(r'"(?:[^"\\]|\\.)*"(?P<key>\s*:)?|^\s*\d+[.)].*$', re.MULTILINE)
+_NAME = re.compile(r"\b(?!The )[A-Z]\w+(?: [A-Z]\w+)+")
+_ITEM = re.compile(r'"(?:[^"\\]|\\.)*"(?P<key>[ \t]*:)?|^[ \t]*\d+[.)].*$', re.MULTILINE)
 _LEAST = 40  # squeezed characters of the prompt by which it is recognised
 _SHORTEST = 20  # squeezed characters of a reply that is the beginning of the prompt
 

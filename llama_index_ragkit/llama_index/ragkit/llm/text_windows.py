@@ -65,7 +65,7 @@ def _pieces(text: str, most: int) -> Iterator[tuple[int, int]]:
     waiting = list(reversed(sentence_spans(text)))
     while waiting:
         begin, end = waiting.pop()
-        size = count_tokens(text[begin:end])
+        size = count_tokens(f" {text[begin:end]}")  # with the space before it, which can be a token
         if size <= most or end - begin < 2:
             yield begin, size
             continue
