@@ -4,7 +4,7 @@ import logging
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import Document, TextNode
 
@@ -36,6 +36,7 @@ def nodes() -> list[TextNode]:
     return [TextNode(text=f"{FILLER} {each}", id_=str(number)) for number, each in enumerate(last)]
 
 
+@example("a漢漢. 漢", 8)  # fewer characters than tokens
 @settings(deadline=None)
 @given(st.lists(st.text("ab .\n漢。", max_size=60), max_size=12).map(". ".join), st.integers(8, 30))
 def test_windows_hold_all_of_a_text_and_fit(text, limit):

@@ -46,7 +46,8 @@ def cut_windows(text: str, limit: int | None) -> list[str]:
     >>> cut_windows("The lamp is lit.", None)
     ['The lamp is lit.']
     """
-    if limit is None or len(text) <= limit or (tokens := count_tokens(text)) <= limit:
+    short = limit is None or len(text.encode(errors="surrogatepass")) <= limit  # a token has a byte at least
+    if limit is None or short or (tokens := count_tokens(text)) <= limit:
         return [text]
     most = max(1, int(_FILLED * limit))
     aim = tokens / math.ceil(tokens / most)  # windows of like length, since each counts alike
@@ -65,7 +66,7 @@ def _pieces(text: str, most: int) -> Iterator[tuple[int, int]]:
     waiting = list(reversed(sentence_spans(text)))
     while waiting:
         begin, end = waiting.pop()
-        size = count_tokens(f" {text[begin:end]}")  # with the space before it, which can be a token
+        size = count_tokens(text[begin:end])
         if size <= most or end - begin < 2:
             yield begin, size
             continue
