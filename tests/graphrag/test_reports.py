@@ -19,7 +19,6 @@ from llama_index.graphrag.reports.extractive import covering_lines
 from llama_index.graphrag.reports.lines import ReportLine, fitting, ranked_lines, salience
 from llama_index.graphrag.reports.planning import (
     Planner,
-    affected_reports,
     extracted_report,
     numbered_sources,
     unwritten,
@@ -119,10 +118,6 @@ def test_a_title_has_what_begins_in_lower_case_only_where_there_is_no_other_name
         "Ada Hale, Tern Rock",
         "all the lot, as a lid does",
     }
-
-
-def test_reports_that_rest_on_a_node_go_with_it() -> None:
-    assert affected_reports({"a": ["n1", "n2"], "b": ["n3"]}, ["n2", "x"]) == ["a"]
 
 
 lines = st.lists(

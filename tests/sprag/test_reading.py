@@ -2,12 +2,11 @@
 
 from tests.sprag.test_context import PAGES
 
-from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.sprag.config import ContextConfig
-from llama_index.sprag.context.headers import header_text
-from llama_index.sprag.context.reading import document_context, read_document
+from llama_index.sprag.context.headers import DocumentContext, header_text
+from llama_index.sprag.context.reading import read_document
 
-CONFIG = ContextConfig(salient_terms=2, first_lines=20, page_opening=8)
+CONFIG = ContextConfig(first_lines=20, page_opening=8)
 
 
 def test_a_report_of_pages():
@@ -16,24 +15,8 @@ def test_a_report_of_pages():
     ]
     pages = [page.replace("And more in the office.\nMore still.", "x\ny\nz\nu\nv") for page in pages]
     read = read_document(pages, {"file_name": "harbour_report.pdf"}, CONFIG)
-    other = read_document(["The garden and the garden gate. " * 5], {}, CONFIG)
-    corpus = CorpusTerms()
-    corpus.add(read.terms)
-    corpus.add(other.terms)
-    context = document_context(read, corpus, CONFIG)
+    context = DocumentContext(read.title, read.opening)
     assert context.title == "harbour report"
-    assert set(context.terms) <= {
-        "chapter",
-        "pilots",
-        "year",
-        "page",
-        "quay",
-        "harbour",
-        "authority",
-        "annual",
-        "report",
-    }
-    assert len(context.terms) == 2
     assert context.summary == "Foreword In chapter"
     assert [read.section(page, 40) for page in range(5)] == [
         ("Foreword",),
@@ -70,14 +53,13 @@ def test_a_plain_document_without_pages_has_no_sections():
 
 
 def test_what_is_switched_off_is_not_there():
-    off = ContextConfig(salient_terms=0, first_lines=0, page_opening=0)
+    off = ContextConfig(first_lines=0, page_opening=0)
     read = read_document(PAGES, {"title": "Harbour"}, off)
-    context = document_context(read, CorpusTerms(), off)
-    assert header_text(context, read.section(2, 0)) == "Harbour"
+    assert header_text(DocumentContext(read.title, read.opening), read.section(2, 0)) == "Harbour"
 
 
 def test_an_empty_document():
     for pages in ([], [""], ["", ""]):
         read = read_document(pages, {}, CONFIG)
-        assert (read.title, read.opening, dict(read.terms)) == ("", "", {})
+        assert (read.title, read.opening) == ("", "")
         assert all(read.section(page, 0) == () for page in range(len(pages)))

@@ -247,7 +247,6 @@ class ContextConfig:
 
     Attributes
     ----------
-    salient_terms : number of words that set the document apart from the corpus, at least 0
     first_lines : characters from the beginning of the document, at least 0
     page_opening : characters from the beginning of the chunk's page, at least 0; for documents with pages and without
         headings
@@ -259,13 +258,11 @@ class ContextConfig:
         If a parameter has a value that it cannot have.
     """
 
-    salient_terms: int = 10
     first_lines: int = 150
     page_opening: int = 150
     sections: bool = True
 
     def __post_init__(self) -> None:
-        check_count("salient_terms", self.salient_terms, 0)
         check_count("first_lines", self.first_lines, 0)
         check_count("page_opening", self.page_opening, 0)
 

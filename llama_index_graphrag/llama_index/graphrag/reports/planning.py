@@ -11,7 +11,7 @@ makes it and the budgets. Equal keys are equal reports, so a report is written o
 above the document. Ids of nodes have no part in a key.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import attrgetter
@@ -26,7 +26,7 @@ from llama_index.graphrag.reports.lines import ReportLine, fitting, grouped, ran
 from llama_index.graphrag.reports.report import Finding, Report, ReportForm
 from llama_index.ragkit.text.mentions import normalise
 
-__all__ = ["Planner", "ReportPlan", "affected_reports", "extracted_report", "numbered_sources", "unwritten"]
+__all__ = ["Planner", "ReportPlan", "extracted_report", "numbered_sources", "unwritten"]
 
 _TITLE_NAMES = 3
 
@@ -242,15 +242,3 @@ def unwritten(plans: Iterable[ReportPlan], written: Container[str]) -> list[Repo
     for plan in plans:
         visit(plan)
     return list(found.values())
-
-
-def affected_reports(written: Mapping[str, Collection[str]], removed: Iterable[str]) -> list[str]:
-    """The keys of the written reports that rest on nodes that go; they must go with them.
-
-    Parameters
-    ----------
-    written : key -> ids of the nodes that something inside the community was stated by
-    removed : ids of nodes
-    """
-    gone = frozenset(removed)
-    return sorted(key for key, nodes in written.items() if not gone.isdisjoint(nodes))

@@ -5,15 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from llama_index.ragkit.text.salient_terms import CorpusTerms, salient_terms, term_counts
 from llama_index.sprag.config import ContextConfig
-from llama_index.sprag.context.headers import DocumentContext
 from llama_index.sprag.context.headings import headings_of, section_paths
 from llama_index.sprag.context.openings import first_lines, page_openings
 from llama_index.sprag.context.running_lines import running_lines
 from llama_index.sprag.context.titles import document_title, is_source_code
 
-__all__ = ["ReadDocument", "document_context", "read_document"]
+__all__ = ["ReadDocument", "read_document"]
 
 _HEADINGS_PER_PAGE = 0.1  # if there are fewer distinct ones, they are plain text that begins with a number sign
 
@@ -26,7 +24,6 @@ class ReadDocument:
     ----------
     title : `""` if it has none
     opening : its first lines, `""` if it is empty
-    terms : how often it has each term
     section_starts : where each section begins in the pages laid end to end; empty if the document has no headings
     section_paths : titles of each section and those above it, from the highest
     page_starts : where each page begins there
@@ -35,7 +32,6 @@ class ReadDocument:
 
     title: str
     opening: str
-    terms: Mapping[str, int]
     section_starts: Sequence[int]
     section_paths: Sequence[tuple[str, ...]]
     page_starts: Sequence[int]
@@ -56,7 +52,7 @@ class ReadDocument:
 
 
 def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: ContextConfig) -> ReadDocument:
-    """Title, first lines, terms and sections of a document.
+    """Title, first lines and sections of a document.
 
     Parameters
     ----------
@@ -84,23 +80,8 @@ def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: 
     return ReadDocument(
         title=title,
         opening=opening,
-        terms=term_counts("\n".join(pages)) if config.salient_terms else {},
         section_starts=[heading.offset for heading in headings],
         section_paths=section_paths(headings),
         page_starts=starts,
         page_openings=openings,
-    )
-
-
-def document_context(document: ReadDocument, corpus: CorpusTerms, config: ContextConfig) -> DocumentContext:
-    """The description of a document before each of its chunks.
-
-    Parameters
-    ----------
-    corpus : the terms of all documents, including this one
-    """
-    return DocumentContext(
-        title=document.title,
-        summary=document.opening,
-        terms=tuple(salient_terms(document.terms, corpus, config.salient_terms)),
     )

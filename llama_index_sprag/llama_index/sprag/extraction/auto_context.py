@@ -281,9 +281,7 @@ class AutoContext(ContextExtractor):
         """The description from the model's reply, or from an earlier one."""
         size = len(document.nodes)
         metadata = document.nodes[0].metadata if size else {}
-        config = ContextConfig(
-            salient_terms=0, first_lines=0, page_opening=self.page_opening, sections=self.sections == "rules"
-        )
+        config = ContextConfig(first_lines=0, page_opening=self.page_opening, sections=self.sections == "rules")
         file_title, _, sections = read_by_rules(document, config)
         summaries = [""] * size
         if self.sections == "llm":

@@ -108,9 +108,7 @@ class RuleContext(ContextExtractor):
 
     @property
     def _config(self) -> ContextConfig:
-        return ContextConfig(
-            salient_terms=0, first_lines=self.first_lines, page_opening=self.page_opening, sections=self.sections
-        )
+        return ContextConfig(first_lines=self.first_lines, page_opening=self.page_opening, sections=self.sections)
 
 
 def read_by_rules(document: DocumentChunks, config: ContextConfig) -> tuple[str, str, list[list[str]]]:
