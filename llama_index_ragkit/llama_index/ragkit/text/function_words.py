@@ -147,6 +147,11 @@ mi mu mı mü nasıl ne neden nedir nerede nereye niçin o olan olarak oldu oldu
 
 _BY_LANGUAGE = {language: frozenset(words.split()) for language, words in _TEXTS.items()}
 
+_LANGUAGES_OF = {
+    word: [code for code, words in _BY_LANGUAGE.items() if word in words]
+    for word in frozenset[str]().union(*_BY_LANGUAGE.values())
+}
+
 _ARTICLES = "let der die das ein eine el la los las le les un une il lo"
 FUNCTION_WORDS = _BY_LANGUAGE["en"] | frozenset(_ARTICLES.split())
 """English function words, and articles that begin names in related languages: never names by themselves."""
@@ -181,8 +186,12 @@ def written_language(text: str) -> str:
 
 def language_votes(text: str, languages: Iterable[str] = _BY_LANGUAGE) -> Counter[str]:
     """How many words at the beginning of a text are function words of each language."""
-    words = Counter(word.casefold() for word in _WORD.findall(text[:_CHARACTERS_READ]))
-    return Counter({code: sum(words[word] for word in words.keys() & _BY_LANGUAGE[code]) for code in languages})
+    votes = Counter(dict.fromkeys(languages, 0))
+    for word in _WORD.findall(text[:_CHARACTERS_READ]):
+        for code in _LANGUAGES_OF.get(word.casefold(), ()):
+            if code in votes:
+                votes[code] += 1
+    return votes
 
 
 def function_words(language: str) -> frozenset[str]:

@@ -50,6 +50,6 @@ def question_terms(question: str) -> tuple[Counter[str], str]:
     """
     language = written_language(question)
     terms = lexical_terms(question)
-    small = function_words(language) | FUNCTION_WORDS
-    telling = Counter({term: times for term, times in terms.items() if term not in small})
-    return telling or terms, language
+    small = function_words(language)
+    telling = {term: times for term, times in terms.items() if term not in small and term not in FUNCTION_WORDS}
+    return Counter(telling) or terms, language

@@ -1,6 +1,5 @@
 """Many words in little memory: one array of bytes instead of one object per word."""
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, overload
@@ -83,8 +82,15 @@ class PackedWords(Sequence[str]):
         2
         """
         wanted = _encoded(word)  # bytes of UTF-8 have the order of the characters
-        place = bisect_left(range(len(self)), wanted, key=self.encoded)
-        return place if place < len(self) and self.encoded(place) == wanted else -1
+        letters, end_of = self._bytes, self._ends.item
+        low, high = 0, len(self)
+        while low < high:  # `bisect_left` would call a function for each key, and take half as long again
+            middle = (low + high) // 2
+            if bytes(letters[end_of(middle) : end_of(middle + 1)]) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < len(self) and self.encoded(low) == wanted else -1
 
     def encoded(self, place: int) -> bytes:
         """The bytes of a word."""
