@@ -128,7 +128,7 @@ class PublishedOptions:
 
 @dataclass(frozen=True)
 class DriftConfig:
-    """A question that leads to further questions.
+    """Parameters of a search with follow-up questions.
 
     Attributes
     ----------

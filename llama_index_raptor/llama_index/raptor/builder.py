@@ -132,9 +132,9 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     def apply(self, state: RaptorState, change: Change) -> Steps[RaptorState]:
         """Bring the tree up to date.
 
-        New chunks are added to the tree, and every missing summary is written. A delete without inserts
-        removes the summaries above the deleted chunks, and rewrites them at once only with `summaries="eager"`. With
-        "on_request", an insert into an existing tree leaves the summaries above the new chunks unwritten.
+        New chunks are added to the tree, and every missing summary is written. A delete without inserts removes the
+        summaries above the deleted chunks, and rewrites them at once only with `summaries="eager"`. With "on_request",
+        an insert into an existing tree leaves the summaries above the new chunks unwritten.
         """
         part = yield from self._begin(state, change)
         if change.removed:  # delete everything derived from a deleted chunk first
@@ -213,7 +213,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     def _near_in_tree(
         self, vectors: NDArray[np.float32], new: int
     ) -> Steps[tuple[Snapshot, Mapping[str, Sequence[str]]]]:
-        """The chunks near to some of `new` new chunks, and the parents of those that are in the tree."""
+        """The chunks near to some new chunks, and the parents of those in the tree; `new` counts all new chunks."""
         wanted, near, looking = NEIGHBOURS, Snapshot.empty(), vectors
         parents: dict[str, Sequence[str]] = {}
         while len(looking):

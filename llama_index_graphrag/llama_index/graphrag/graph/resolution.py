@@ -1,6 +1,7 @@
 """Decides which names are the same entity: by rules on names, and by pairs that were judged to be the same.
 
-1. Names that are equal after :func:`~llama_index.ragkit.text.mentions.normalise` are one entity, whatever their types.
+1. Names that are equal after :func:`~llama_index.ragkit.text.mentions.normalise` are one entity, even if their types
+   differ.
 2. Within one document, the name of a person inside exactly one longer name of a person is a short form of it:
    "Scrooge" of "Ebenezer Scrooge", unless the document also names "Uncle Scrooge". A longer name that adds a function
    word or a genitive is about another entity: "Scrooge's nephew", "Mother of Scrooge". The rule is not for other types:

@@ -166,7 +166,7 @@ class GraphClustering:
     def _overlapping(
         self, parts: list[np.ndarray], graph: sp.csr_matrix, copies: np.ndarray, threshold: float
     ) -> list[np.ndarray]:
-        """Step 6: add rows to further communities, largest shares first."""
+        """Step 6: add rows to other communities, largest shares first."""
         label = np.empty(graph.shape[0], dtype=np.int64)
         for i, part in enumerate(parts):
             label[part] = i

@@ -75,7 +75,7 @@ def traversal_steps(
     scores : scores of nodes that pass the filter; with a lexical weight of 0 their order is that of the paper's cosines
     descent : which nodes are kept
     start : the candidates of the first step
-    reach : how further nodes are found
+    reach : gives the scores of more nodes
 
     Returns
     -------
