@@ -371,7 +371,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         state = yield from self._put_reports(state, written)
         if failed:
             key, reason = next(iter(failed.items()))
-            if not self.resources.falls_back:  # a fallback reports failures itself
+            if not self.resources.falls_back:  # otherwise the fallback is already reported
                 logger.warning("%d of %d reports failed. The first: %s", len(failed), len(keys), reason)
             if self.resources.on_error == "raise":
                 raise ExtractionError(f"The report {key} failed: {reason}")

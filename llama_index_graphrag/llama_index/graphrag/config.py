@@ -81,7 +81,7 @@ class PublishedOptions:
 
     Attributes
     ----------
-    chunk_order : in a mixed context, "score" ranks chunks as in the other context, "entities" only by the linked
+    chunk_order : in a mixed context, "score" ranks chunks as `context="chunks"` does, "entities" only by the linked
         entities [score; published entities]
     fill : whether a mixed context skips texts that do not fit and gives the remaining room to the next part [True;
         published False]
@@ -94,8 +94,8 @@ class PublishedOptions:
     feedback : with `relevance_budget`, weight of the similarity to the best chunk found relevant, at least 0 [0, as
         published: with hybrid nearness it found no more]
     primer_reports : reports from which a drift search makes its first answers, at least 1 [20; published 20]
-    primer_calls : calls among which these reports are divided, at least 1, or as many as `max_calls` allows; each gives
-        an answer and its own follow-up questions [1; published 5]
+    primer_calls : calls among which these reports are divided, at least 1; fewer if `max_calls` allows no more; each
+        gives an answer and its own follow-up questions [1; published 5]
     """
 
     chunk_order: ChunkOrder = "score"

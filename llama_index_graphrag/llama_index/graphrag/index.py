@@ -80,7 +80,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
 
     The statement is the unit: every count is a sum over chunks, so deletes are exact and need no LLM. Communities are a
     function of the graph, so an index that grew by inserts equals one that was built at once. The key of a report is a
-    hash of its contents, so unchanged reports are not written again. The documentation of the package lists the
+    hash of its sources, so unchanged reports are not written again. The documentation of the package lists the
     deviations from paper and published code.
 
     Parameters

@@ -3,7 +3,7 @@
 A report is taken over for a community with the same entities if its sources are complete: its text units are in the
 index, unchanged, and no other chunk states anything inside the community. Entities that only relations or claims name
 do not count, since the tool has them in no community. A report rests on all text units of its entities, of their
-relations and of the claims about them, whether it cites them or not, so it is deleted with the first of these.
+relations and of the claims whose subjects they are, cited or not, so it is deleted with the first of these.
 """
 
 from collections import defaultdict
@@ -25,15 +25,15 @@ __all__ = ["ImportedReports", "published_reports"]
 
 
 class ImportedReports(NamedTuple):
-    """The numbers of reports of a run that were and were not taken over.
+    """Counts of an import of the reports of a run.
 
     Attributes
     ----------
     taken : reports that were taken over for a community
     needless : reports of communities that already have one, or whose statements are shorter than a report
     unmatched : reports without a community of the same entities and statements
-    dropped_citations : in the reports taken, citations of records from which they were not written
-    dropped_findings : in the reports taken, findings that cite nothing else
+    dropped_citations : citations, in the taken reports, of records from which these were not written
+    dropped_findings : findings, in the taken reports, that cite nothing else
     """
 
     taken: int

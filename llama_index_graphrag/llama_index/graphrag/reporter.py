@@ -28,7 +28,7 @@ __all__ = ["ReportWriter", "read_report"]
 
 _DEFAULT_RETRY = RetryPolicy()
 _MOST_RATING = 10.0
-_ANY_WORD = 1e-9  # least share of a title or finding in the statements: one word
+_ANY_WORD = 1e-9  # least share of the words of a title or finding in the statements: one word
 _LINE_END = 1  # token after a statement
 _LEAST_PART = 64  # least tokens of the reply about a part of the statements
 _NUMBERED = re.compile(r"^\s*\[?(\d+)[\].)]")

@@ -77,8 +77,8 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     index : the index to search
     mode : see above ["local"]
     token_budget : tokens of all nodes; None for 12,000 tokens of reports and mixed contexts
-    similarity_top_k : the largest number of results; if it is not given, 10 chunks, while only `token_budget` limits
-        reports and mixed contexts
+    similarity_top_k : the largest number of results. If it is not given, there are at most 10 chunks, and only
+        `token_budget` limits reports and mixed contexts
     llm, prompts, retry : for `mode="drift"` (prompts "hypothesis", "primer", "follow_up"), `rating_threshold` ("rate")
         and `relevance_budget` ("relevance")
     kwargs : see :class:`~llama_index.graphrag.config.SearchConfig` and

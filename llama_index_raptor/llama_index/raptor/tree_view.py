@@ -71,7 +71,7 @@ class TreeView:
         """The state for a question, and its chunks.
 
         A summary is scored by its two best chunks among those near to the question. If one of the nearest summaries has
-        fewer, all its chunks are read, up to 200.
+        fewer, all its chunks are read if there are at most 200.
 
         Parameters
         ----------
