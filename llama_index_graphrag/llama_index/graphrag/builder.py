@@ -56,12 +56,12 @@ logger = logging.getLogger(__name__)
 
 
 class _Part(NamedTuple):
-    """What a write reads: all of an index, or the documents that it touches.
+    """The statements that a write reads: all of an index, or those of the documents that it touches.
 
     Attributes
     ----------
     graph, judgements : as they are stored
-    tokens : of the text of each chunk, where the statements are stored as rows
+    tokens : tokens of the text of each chunk, if the statements are stored as rows
     """
 
     graph: StatementGraph
@@ -70,7 +70,7 @@ class _Part(NamedTuple):
 
 
 class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
-    """Updates what is derived from the records of the extractor.
+    """Updates the graph, the names and the reports that follow from the records of the extractor.
 
     If a state in memory has all statements, they follow from these records. Otherwise they are also stored as rows,
     which a write changes by exact sums and differences.
@@ -79,7 +79,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     ----------
     storage, resources, config : see :class:`~llama_index.ragkit.Builder`
     clustering : finds the communities; default :class:`~llama_index.graphrag.AgglomerativeClustering`
-    resolver : judges which names of a document are one entity, beyond the rules on names; None for the rules alone
+    resolver : judges which names of a document are one entity, beyond the rules on names; None to use only the rules
 
     Attributes
     ----------
@@ -91,8 +91,8 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     Raises
     ------
     ConfigurationError
-        If `partition_by` or `entity_vectors` is not that of the stored index, or for a resolver without
-        `entity_vectors`, or that the stored index was built without.
+        If `partition_by` or `entity_vectors` is not that of the stored index, or a resolver is given without
+        `entity_vectors` or for an index that was built without one.
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", ENTITIES)
@@ -131,7 +131,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self.rows = StatementRows(storage.stores.graph(), storage.records, config.entity_vectors)
         self.communities = CommunityRows(storage.records)
         self.parts = GraphParts(storage, self.rows, self.communities, self._merging)
-        self._links_differ = False  # of the stored reports, from the state in memory
+        self._links_differ = False  # whether the data stored with the reports differ from the state in memory
 
     def _check_fixed(self) -> None:
         """Check that the parameters that cannot be changed are those of the stored index."""
@@ -163,7 +163,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         """Raise if the index was built with a resolver and has none."""
         stored = self.storage.struct.components.get("resolver")
         if stored and self._resolver is None:
-            raise ConfigurationError(f"The index was built with the resolver {stored}. Pass resolver= of the build.")
+            raise ConfigurationError(f"The index was built with the resolver {stored}. Pass the same resolver=.")
 
     # -- the state ----------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         return self._changed(self._nothing(), graph, reports, judgements)
 
     def _nothing(self) -> GraphRAGState:
-        """A part of the index without a chunk."""
+        """An empty part of the index."""
         views = GraphViews(replace(self._view(StatementGraph()), whole=False))
         return GraphRAGState(Snapshot.empty(), Snapshot.empty(), views, is_part=True)
 
@@ -219,14 +219,14 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         reports: Mapping[str, WrittenReport | None],
         judgements: Judgements,
     ) -> GraphRAGState:
-        """The state after a write, if it is all of the index."""
+        """The state after a write if the whole index is in memory, else the given one."""
         chunks, entities = self.storage.space().whole(), self.storage.space(ENTITIES).whole()
         if chunks is None or entities is None:
             return state
         return state.changed(chunks, entities, self._view(graph), reports, judgements)
 
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
-        """Store what is derived from a change, and return the new state."""
+        """Store everything that follows from a change, and return the new state."""
         yield from self._begin(state)
         added = added_statements(change, self.config.partition_by)
         part = yield from self._part(state, self.rows.around(change.removed, added))
@@ -256,7 +256,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             self._links_differ = False
 
     def _part(self, state: GraphRAGState, reading: Steps[Rows]) -> Steps[_Part]:
-        """The statements that a write needs: all of them, or those that it reads."""
+        """The statements that a write needs: all of them if they are in memory, or those that it reads."""
         if not state.is_part:
             return _Part(state.graph, state.judgements, {})
         rows = yield from reading
@@ -299,7 +299,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         gone: Sequence[ChunkStatements],
         added: Iterable[ChunkStatements],
     ) -> Steps[None]:
-        """Delete the vectors of names that no chunk states any more."""
+        """Delete the vectors of names that no chunk states any longer."""
         if not self.config.entity_vectors:
             return
         lost = Counter(name for chunk in gone for name in _names_in([chunk]))
@@ -332,7 +332,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         return current is None or bool(current["stale"])
 
     def find_communities(self, state: GraphRAGState) -> Steps[GraphRAGState]:
-        """Find the communities of all statements, which are in memory meanwhile, and store them."""
+        """Find the communities of all statements and store them; all statements are in memory meanwhile."""
         view = self._view((yield from self.rows.everything()))
         gone = yield from self.communities.replace(view, self.reports.by_model)
         yield from self.reports.release(gone)
@@ -345,13 +345,13 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         return state
 
     def write_reports(self, state: GraphRAGState, again: Collection[str] = ()) -> Steps[GraphRAGState]:
-        """Write all reports that are missing, and delete those of communities that no longer exist.
+        """Write all missing reports, and delete those of communities that no longer exist.
 
         Communities are found if a write has changed them.
 
         Parameters
         ----------
-        again : keys of reports that are there and are written again
+        again : keys of existing reports to write again
         """
         if (yield from self.need_communities(state)):
             state = yield from self.find_communities(state)
@@ -371,7 +371,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         state = yield from self._put_reports(state, written)
         if failed:
             key, reason = next(iter(failed.items()))
-            if not self.resources.falls_back:  # which has been told
+            if not self.resources.falls_back:  # otherwise the fallback is already reported
                 logger.warning("%d of %d reports failed. The first: %s", len(failed), len(keys), reason)
             if self.resources.on_error == "raise":
                 raise ExtractionError(f"The report {key} failed: {reason}")
@@ -411,7 +411,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     # -- failures -------------------------------------------------------------------------------------
 
     def retry(self, state: GraphRAGState) -> Steps[GraphRAGState]:
-        """Judge the pairs of names that wait, and write the reports that are missing or made of statements instead."""
+        """Judge the waiting pairs of names, and write the reports that are missing or made of statements instead."""
         yield from self._begin(state)
         waiting = [d for d, given in (yield from self._judgements(state)).items() if any(j.same is None for j in given)]
         if waiting:
@@ -424,9 +424,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         return (yield from self.write_reports(state, (yield from self.communities.by_rules())))
 
     def failures(self, state: GraphRAGState) -> list[Failure]:
-        """The pairs of names without a judgement, the reports that could not be written, and those made of statements
-        instead.
-        """
+        """The pairs of names without a judgement, the reports that failed, and those made of statements instead."""
         by_rules = run_steps(self.communities.by_rules())
         reports = [Failure(key, "report", reason) for key, reason in state.failed.items() if key not in by_rules]
         reports += [Failure(key, "report", reason, "extract") for key, reason in by_rules.items()]
@@ -435,14 +433,14 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     def _judgements(self, state: GraphRAGState) -> Steps[Judgements]:
         return (yield from self._merging.all()) if state.is_part and self._merging else state.judgements
 
-    # -- questions where the index is served from stores ----------------------------------------------
+    # -- questions to an index served from stores -----------------------------------------------------
 
     def view(self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection) -> Steps[Any]:
-        """What a question is answered from, with enough chunks for the entities of the nearest to be known."""
+        """The contents for a question, with enough chunks that the entities of the nearest are known."""
         return (yield from super().view(question, vector, max(NEAREST, wanted), selection))
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[GraphRAGState]:
-        """The chunks near to a question; of few given chunks, all that they state."""
+        """The state of the chunks near to a question; if only given chunks count, with all that they state."""
         state = replace(self._nothing(), chunks=near.rows)
         return state if selection.only is None else (yield from self.parts.all_of(state))
 

@@ -1,4 +1,4 @@
-"""`CommunityRows`: the reports of an index, and its communities where they do not follow from a state in memory."""
+"""`CommunityRows`: the reports of an index, and its communities if no state in memory has them."""
 
 import base64
 from collections import defaultdict
@@ -26,7 +26,7 @@ _OF_CHUNK = "chunk_reports"
 _BLOCK = 1 << 20  # bytes of the table in one record
 _AT_ONCE = 500  # communities in one statement
 
-_Row = tuple[int, bool, bool, str]  # of a community: tokens, whether verbatim, whether it states anything, key
+_Row = tuple[int, bool, bool, str]  # a community's tokens, whether it is verbatim, whether it states anything, its key
 
 
 class CommunitiesGoneError(StorageError):
@@ -37,14 +37,14 @@ class CommunityRows:
     """Reads and writes the communities of one index.
 
     One record says which communities are current. A table (:class:`CommunityTable`) has them as arrays; it is read once
-    and kept until there are others. A record for each community has its title and its statements, or those that cover
-    its entities; and what its report would be made of, where a model writes it. Written reports have records by their
-    keys; beside them their tokens, and why a model failed at them; and, for each chunk that they rest on, which they
-    are.
+    and kept until they change. A record for each community has its title and its statements, or those that cover its
+    entities, and, if a model writes reports, the plan of its report. Written reports are records by their keys. Other
+    records hold the tokens of each report and why a model failed at it, and, for each chunk, the keys of the reports
+    that rest on it.
 
     Parameters
     ----------
-    records : of the index
+    records : the records of the index
     """
 
     def __init__(self, records: Records) -> None:
@@ -72,15 +72,15 @@ class CommunityRows:
         return {int(community): record for community, record in found.items()}
 
     def replace(self, view: GraphView, by_model: bool) -> Steps[dict[str, WrittenReport]]:
-        """Store the communities of a graph that is in memory, in place of others.
+        """Store the communities of a graph that is in memory, and replace earlier ones.
 
         Parameters
         ----------
-        by_model : whether reports are written by a model
+        by_model : whether a model writes reports
 
         Returns
         -------
-        The written reports of communities that are no more; they were deleted.
+        The written reports of communities that no longer exist; they were deleted.
         """
         hierarchy = yield from offload(lambda: view.hierarchy)
         count = len(hierarchy)
@@ -117,7 +117,7 @@ class CommunityRows:
 
         Parameters
         ----------
-        removed : whether chunks were removed: their words go with the texts of the communities
+        removed : whether chunks were removed; the texts of the communities, which have their words, are then deleted
         """
         current = yield from self.current()
         if current is None:
@@ -135,7 +135,7 @@ class CommunityRows:
         return {key: record["tokens"] for key, record in (yield from self._records.get_all(_TOKENS)).items()}
 
     def by_rules(self) -> Steps[dict[str, str]]:
-        """Why the summarizer failed at the reports that are made of statements in its place, by key in sorted order."""
+        """For each report that is made of statements instead, by sorted key, why the summarizer failed."""
         found = yield from self._records.get_all(_TOKENS)
         return {key: found[key]["error"] for key in sorted(found) if found[key].get("error")}
 
@@ -150,7 +150,7 @@ class CommunityRows:
         return {key: WrittenReport.from_record(found[key]) for key in sorted(found)}
 
     def reports_on(self, chunks: Iterable[str]) -> Steps[dict[str, WrittenReport]]:
-        """The written reports that rest on some chunks, among others."""
+        """The written reports that rest on at least one of some chunks."""
         found = yield from self._records.get_many(_OF_CHUNK, chunks)
         return (yield from self.reports(sorted({key for record in found.values() for key in record["reports"]})))
 
@@ -163,7 +163,7 @@ class CommunityRows:
     def are_linked(self, reports: Mapping[str, WrittenReport]) -> Steps[bool]:
         """Whether the data stored with the reports belong to exactly these reports.
 
-        They do not after an interrupted write without transactions, nor in an index in memory from a version that
+        They do not after a write without transactions that was interrupted, nor in an index in memory of a version that
         stored no such data.
         """
         links = yield from self._records.get_all(_OF_CHUNK)
@@ -171,7 +171,7 @@ class CommunityRows:
         return (yield from self.sizes()).keys() == reports.keys() and links == expected
 
     def link_again(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
-        """Store the data of all reports anew."""
+        """Store the data of all reports again."""
         for collection in (_TOKENS, _OF_CHUNK):
             yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
         yield from self.put_reports(reports)
@@ -191,7 +191,7 @@ class CommunityRows:
         return reports
 
     def _link(self, reports: Mapping[str, WrittenReport], changed: Any) -> Steps[None]:
-        """Change which reports rest on the chunks of some."""
+        """Change which reports are recorded for the chunks of some reports."""
         of_chunk = _of_chunks(reports)
         known = yield from self._records.get_many(_OF_CHUNK, sorted(of_chunk))
         after = {i: changed(known.get(i, {"reports": []})["reports"], keys) for i, keys in of_chunk.items()}
@@ -200,7 +200,7 @@ class CommunityRows:
 
 
 def _beside(report: WrittenReport) -> Record:
-    """The data stored with a report, to be used without reading it."""
+    """The data that are stored with a report and can be read without it."""
     return {"tokens": report.tokens, **({"error": report.error} if report.error else {})}
 
 
@@ -216,7 +216,7 @@ def _of_chunks(reports: Mapping[str, WrittenReport]) -> dict[str, set[str]]:
 def _texts(view: GraphView, communities: Iterable[int], by_model: bool) -> tuple[list[tuple[str, Record]], list[_Row]]:
     """The records of communities, and their rows in the table; children come before their parents.
 
-    A plan is given up with that of its parent, so that each statement is in memory once, and not once for each level.
+    A plan is dropped together with that of its parent, so each statement is in memory once, not once for each level.
     """
     texts, rows = [], []
     for community in communities:
@@ -241,5 +241,5 @@ def _text(view: GraphView, plan: ReportPlan, by_model: bool) -> Record:
 
 
 def read_lines(plan: Record) -> tuple[ReportLine, ...]:
-    """The lines of a plan as a writer of reports is shown them."""
+    """The lines of a plan as the writer of a report sees them."""
     return tuple(ReportLine(text, (), (), tuple(nodes), is_claim) for text, nodes, is_claim in plan["lines"])

@@ -1,4 +1,4 @@
-"""`CommunityView`: the communities of an index that is served from stores, as a question reads them."""
+"""`CommunityView`: the communities of an index served from stores, as a question reads them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,11 +26,11 @@ _NO_PLAN: Record = {"children": ()}
 
 
 class ReadPlanner(Planner):
-    """The plans of communities in stores: of one that was not read, what the table says of it.
+    """The plans of communities in stores; for a community that was not read, only the data in the table.
 
     Parameters
     ----------
-    table : of the communities
+    table : the table of the communities
     """
 
     def __init__(self, table: CommunityTable, config: GraphRAGConfig, maker: str) -> None:
@@ -40,7 +40,7 @@ class ReadPlanner(Planner):
         self._read: dict[int, Report] = {}
 
     def take(self, texts: Mapping[int, Record]) -> None:
-        """Take the records of communities, children before the plans that read them."""
+        """Add the records of communities, children before the plans that read them."""
         for community, record in sorted(texts.items(), reverse=True):
             self._read[community] = Report.from_record(record["report"])
             plan = record.get("plan")
@@ -57,11 +57,11 @@ class ReadPlanner(Planner):
                 )
 
     def lacking(self, communities: Iterable[int]) -> list[int]:
-        """Those of some communities that were not read."""
+        """The communities that were not read yet, out of some."""
         return [community for community in dict.fromkeys(communities) if community not in self._read]
 
     def plan(self, community: int) -> ReportPlan:
-        """The plan of a community's report; without lines and nodes, unless it was read and is long."""
+        """The plan of a community's report, without lines and nodes unless it was read and is long."""
         if community in self._plans:
             return self._plans[community]
         verbatim, tokens = self._table.is_verbatim(community), int(self._table.tokens[community])
@@ -76,7 +76,7 @@ class ReadPlanner(Planner):
         return self._read[community].title
 
     def report(self, community: int) -> Report:
-        """The report without a model of a community that was read."""
+        """The report of a community that was read, made without a model."""
         return self._read[community]
 
 
@@ -86,11 +86,11 @@ class CommunityView(GraphView):
 
     Attributes
     ----------
-    table : of the communities
-    communities, rows : where the rest is
-    identity : of the communities
+    table : the table of the communities
+    communities, rows : read the rest
+    identity : the id of the communities
     sizes : key -> tokens of each written report
-    known_entities : those around a question, where it reads what is stated about them
+    known_entities : the entities around a question, if it reads statements about them
     """
 
     table: CommunityTable = field(kw_only=True)
@@ -113,11 +113,11 @@ class CommunityView(GraphView):
 
     @cached_property
     def planner(self) -> ReadPlanner:
-        """What each report is made of."""
+        """The plans of the reports."""
         return ReadPlanner(self.table, self.config, self.maker)
 
     def load(self, communities: Iterable[int]) -> Steps[None]:
-        """Read what the reports of communities are made of, or the written ones."""
+        """Read the plans of the reports of communities, or the written reports."""
         planner = self.planner
         found: dict[int, Record] = {}
         todo = planner.lacking(communities)
@@ -131,7 +131,7 @@ class CommunityView(GraphView):
         self._written.update((yield from self.communities.reports(sorted(keys & self.sizes.keys()))))
 
     def places(self, keys: Iterable[str]) -> list[int]:
-        """The places of those entities that are in a community."""
+        """The places of the entities that are in a community."""
         return self.table.places(map(entity_number, keys))
 
     def places_of(self, chunks: Sequence[str]) -> dict[str, list[int]]:
@@ -142,7 +142,7 @@ class CommunityView(GraphView):
             return {chunk: self.table.places(graph.entities(chunk_number(chunk))) for chunk in chunks}
 
     def has(self, node_id: str) -> bool:
-        """Whether a chunk that a report names is there: reports go with the first of theirs that is deleted."""
+        """Whether a chunk that a report names exists: always, since deleting a chunk deletes the reports on it."""
         return True
 
     def written(self, reports: Mapping[str, WrittenReport], plan: ReportPlan) -> WrittenReport | None:
@@ -154,5 +154,5 @@ class CommunityView(GraphView):
         return {*reports, *self.sizes}
 
     def size(self, reports: Mapping[str, WrittenReport], plan: ReportPlan) -> int:
-        """Tokens of a report: of a written one, or at most."""
+        """Tokens of a report: its size if it is written, else an upper bound."""
         return self.sizes.get(plan.key) or super().size(reports, plan)

@@ -1,7 +1,7 @@
-"""All parameters with their ranges: our defaults, and beside them the values of the published pipeline.
+"""All parameters with their ranges: the defaults, and the values of the published pipeline.
 
-Published: microsoft/graphrag 3.1.2 with its default settings, which are those of arXiv 2404.16130 where the paper
-names them.
+Published: microsoft/graphrag 3.1.2 with its default settings. They are those of arXiv 2404.16130 if the paper names
+them.
 """
 
 from collections.abc import Mapping
@@ -39,10 +39,10 @@ class GraphRAGConfig:
     ----------
     reports : "lazy" writes a report when a question first reads it, "deferred" when `write_reports` is called, "eager"
         at each write [lazy; published eager]
-    report_tokens : of a report, at least 1 [800; published 2,000 words]
-    verbatim : whether a community with no more tokens of statements than a report has is reported by these, without a
-        call [True; published False]
-    context_tokens : that a report is made of, at least `report_tokens` [4,000; published 8,000]
+    report_tokens : tokens of a report, at least 1 [800; published 2,000 words]
+    verbatim : whether the statements of a community are its report, without a call, if they have no more tokens than a
+        report [True; published False]
+    context_tokens : tokens from which a report is made, at least `report_tokens` [4,000; published 8,000]
     partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
         community [None]
     entity_vectors : whether names of entities are embedded, for links by vectors [False; published True, with their
@@ -51,7 +51,7 @@ class GraphRAGConfig:
     Raises
     ------
     ConfigurationError
-        If a value is out of range; so for each class here.
+        If a value is out of range, here and in the classes below.
     """
 
     reports: ReportTime = "lazy"
@@ -77,25 +77,25 @@ class GraphRAGConfig:
 
 @dataclass(frozen=True)
 class PublishedOptions:
-    """What only the published search needs, as `published=` of a retriever.
+    """Options that only the published search needs, passed to a retriever as `published=`.
 
     Attributes
     ----------
-    chunk_order : of a mixed context: "score" ranks chunks as without it, "entities" by the linked entities alone
-        [score; published entities]
-    fill : of a mixed context: whether what does not fit is passed over, and room that is left goes to the next part
-        [True; published False]
-    report_share, statement_share : of a mixed context for reports, and for entities and relations, at least 0 and
-        together at most 1; the rest is for chunks [0.15, 0.35; published the same]
-    relations_per_entity : relations to entities that are not linked, for each that is, at least 0 [10; published 10]
-    spread : share of a link's weight that goes on to the neighbours of the entity, in [0, 1) [0.3; published 0]
-    relevance_budget : of a global search: chunks that a model is asked about, at least 1, instead of reports; None for
-        reports [None; published in microsoft/intelligence-toolkit 50]
+    chunk_order : in a mixed context, "score" ranks chunks as `context="chunks"` does, "entities" only by the linked
+        entities [score; published entities]
+    fill : whether a mixed context skips texts that do not fit and gives the remaining room to the next part [True;
+        published False]
+    report_share, statement_share : shares of a mixed context for reports, and for entities and relations, at least 0
+        and together at most 1; chunks get the rest [0.15, 0.35; published the same]
+    relations_per_entity : relations to unlinked entities, for each linked entity, at least 0 [10; published 10]
+    spread : share of a link's weight that the neighbours of the entity get, in [0, 1) [0.3; published 0]
+    relevance_budget : in a global search, the number of chunks that a model tests instead of reading reports, at least
+        1; None for reports [None; published in microsoft/intelligence-toolkit 50]
     feedback : with `relevance_budget`, weight of the similarity to the best chunk found relevant, at least 0 [0, as
-        published: beside hybrid nearness it found no more]
-    primer_reports : that the first answers of a drift search are made of, at least 1 [20; published 20]
-    primer_calls : that these reports are divided among, at least 1, fewer where `max_calls` allows no more; each gives
-        an answer and follow-up questions of its own [1; published 5]
+        published: with hybrid nearness it found no more]
+    primer_reports : reports from which a drift search makes its first answers, at least 1 [20; published 20]
+    primer_calls : calls among which these reports are divided, at least 1; fewer if `max_calls` allows no more; each
+        gives an answer and its own follow-up questions [1; published 5]
     """
 
     chunk_order: ChunkOrder = "score"
@@ -128,13 +128,13 @@ class PublishedOptions:
 
 @dataclass(frozen=True)
 class DriftConfig:
-    """A question that leads to further questions.
+    """Parameters of a search with follow-up questions.
 
     Attributes
     ----------
-    max_calls : of a model, the last of them for the answer, at least 2 [12; published up to 67]
-    rounds : of follow-up questions, at least 0 [3; published 3]
-    follow_ups : asked in a round, at least 1 [3; published 20]
+    max_calls : calls of a model, the last one for the answer, at least 2 [12; published up to 67]
+    rounds : rounds of follow-up questions, at least 0 [3; published 3]
+    follow_ups : questions asked in a round, at least 1 [3; published 20]
     published : see :class:`PublishedOptions`
     """
 
@@ -152,29 +152,29 @@ class DriftConfig:
 
 @dataclass(frozen=True)
 class SearchConfig(DriftConfig):
-    """Parameters of a search; those of :class:`DriftConfig` too.
+    """Parameters of a search, with those of :class:`DriftConfig`.
 
     Attributes
     ----------
     mode : "local" starts from the entities of the question, "global" reads reports on the whole corpus, "drift" asks
-        follow-up questions, "basic" is a search by similarity alone [local]
-    lexical_weight : of BM25 in the nearness of a chunk, in [0, 1]; the rest is that of the cosine [0.5; published 0]
-    context : of a local search. "chunks" for chunks alone; "mixed" for reports and statements too [chunks; published
+        follow-up questions, "basic" searches only by similarity [local]
+    lexical_weight : weight of BM25 in the nearness of a chunk, in [0, 1]; the cosine has the rest [0.5; published 0]
+    context : in a local search, "chunks" for chunks only, "mixed" for reports and statements, too [chunks; published
         mixed]
-    entities_top_k : entities that are linked by their vectors, at least 0; for an index with `entity_vectors`
+    entities_top_k : number of entities that are linked by their vectors, at least 0; for an index with `entity_vectors`
         [0; published 10]
     link_threshold : least weight of such a link, the place of its cosine between those of the 100th and the first
         entity, in [0, 1] [0.5; published 0]
-    seed_chunks : nearest chunks whose entities are linked too, at least 0 [20; published 0]
-    seed_weight : of the nearest of these beside an entity that the question names, at least 0 [1]
-    structure_weight : of the logarithm of the share of linked statements beside nearness, where it is trusted fully, at
-        least 0 [4; published: chunks are ranked by entities alone]
-    level : of a global search: the deepest level of the hierarchy that is read, at least 0; None to read what
+    seed_chunks : number of nearest chunks whose entities are linked, too, at least 0 [20; published 0]
+    seed_weight : weight of the nearest of these, relative to an entity that the question names, at least 0 [1]
+    structure_weight : weight of the logarithm of the share of linked statements, relative to nearness, if it is fully
+        trusted, at least 0 [4; published: chunks are ranked only by entities]
+    level : in a global search, the deepest level of the hierarchy that is read, at least 0; None to read what
         `token_budget` allows [None; published 2]
-    rating_threshold : of a global search: rating from which a report is opened when a model rates them, 0 to 5; None
+    rating_threshold : in a global search, the least rating by a model with which a report is opened, 0 to 5; None
         without ratings [None; published None, with dynamic selection 1]
-    num_workers : calls of a model at once, at least 1 [4]
-    max_reports : reports that one question may have written, at least 0; None for no limit [20]
+    num_workers : simultaneous calls of a model, at least 1 [4]
+    max_reports : number of reports that one question may have written, at least 0; None for no limit [20]
     """
 
     mode: SearchMode = "local"
@@ -214,7 +214,7 @@ PUBLISHED_INDEX: Mapping[str, Any] = {
     "context_tokens": 8000,
     "entity_vectors": True,
 }
-"""The published values of an index; 2,000 words are taken for 2,700 tokens."""
+"""The published values of an index; 2,000 words count as 2,700 tokens."""
 
 PUBLISHED_SEARCH: Mapping[str, Any] = {
     "context": "mixed",

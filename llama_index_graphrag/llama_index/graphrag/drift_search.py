@@ -29,7 +29,7 @@ from llama_index.ragkit.storage.nodes import plain_text
 __all__ = ["drift_chunks"]
 
 _REPLY_TOKENS = 1_024
-_CHUNKS = 5  # that a follow-up question is answered from
+_CHUNKS = 5  # from which a follow-up question is answered
 
 Passage = tuple[str, tuple[str, ...]]  # a text, and the ids of the nodes that it rests on
 
@@ -56,13 +56,13 @@ def drift_chunks(
     write: WriteReports | None,
     fetch: NodeFetch,
 ) -> Steps[GraphRAGFound]:
-    """The chunks that the answers to a question and to its follow-up questions rest on.
+    """The chunks on which the answers to a question and to its follow-up questions rest.
 
-    1. The report nearest to the question is the form of a hypothetical answer, which a model writes.
-    2. The reports nearest to that answer are what the first answer is made of, or several, each of a part of them.
+    1. A model writes a hypothetical answer in the form of the report nearest to the question.
+    2. The reports nearest to that answer give the first answer, or several answers, each from a part of the reports.
     3. Each round asks follow-up questions; see :mod:`llama_index.graphrag.search.drift`.
 
-    Where the model fails, chunks follow by the local search, and the reason is given.
+    If the model fails, the chunks are those of the local search, and the result gives the reason.
     """
     vector = yield from query.vector()
     found = yield from linked_chunks(query, parts, query.text, vector, options)
@@ -92,7 +92,7 @@ def drift_chunks(
         read = yield from reports.read(nearest[: options.published.primer_reports])
         drift = Drift(options, calls=calls)
         batches = drift.primer_batches(list(read.values()))
-        # Where the batches need more calls, follow-up questions keep half of those that are left.
+        # If the batches need more calls, follow-up questions keep half of the remaining calls.
         most = max(len(batches), (options.max_calls - 1 - calls) // 2)
         primers = yield from offload(_primers, ask, query.text, batches, most)
         jobs = [partial(_primed, ask, query.text, findings) for findings in primers]
@@ -128,19 +128,19 @@ def drift_chunks(
 
 
 def _answers(outcomes: Sequence[Outcome[DriftAnswer]], what: str) -> tuple[list[DriftAnswer], str]:
-    """The answers of calls made at once, and what failed; empty for nothing."""
+    """The answers of simultaneous calls, and what failed; empty if nothing did."""
     failed = [outcome.error for outcome in outcomes if outcome.error is not None]
-    reason = f"{len(failed)} of {len(outcomes)} {what} were not given: {failed[0]}" if failed else ""
+    reason = f"{len(failed)} of {len(outcomes)} {what} failed: {failed[0]}" if failed else ""
     return [outcome.unwrap() for outcome in outcomes if outcome.error is None], reason
 
 
 def _primers(ask: Ask, question: str, batches: Sequence[Sequence[Report]], most: int) -> list[list[Passage]]:
-    """The findings that each first answer is made of, those of the nearest reports first: of a batch of reports, or of
-    a part of one where the model has no room for all of it.
+    """The findings for each first answer, those of the nearest reports first: all of a batch, or a part that fits the
+    model.
 
     Parameters
     ----------
-    most : first answers
+    most : the largest number of first answers
     """
     room = ask.room("primer", _REPLY_TOKENS, question=fence([question], "question"))
     given = [[finding for report in batch for finding in report.findings] for batch in batches]
@@ -169,7 +169,7 @@ def _followed(
 
 
 def _asked(ask: Ask, prompt: str, asked: str, passages: Sequence[Passage], **variables: str) -> Steps[DriftAnswer]:
-    """An answer from numbered passages, with the nodes that it cites; without a citation it rests on none."""
+    """An answer from numbered passages, with the nodes that it cites; without a citation there are none."""
     sources: Mapping[int, tuple[str, ...]] = {i: nodes for i, (_, nodes) in enumerate(passages, start=1)}
     reply: _Answer = yield from ask(
         prompt,

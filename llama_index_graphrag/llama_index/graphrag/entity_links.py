@@ -14,7 +14,7 @@ from llama_index.ragkit.vectors.question_scores import best_rows
 
 __all__ = ["COMPARED", "links_of", "nearest_chunks", "nearest_names"]
 
-COMPARED = 100  # best chunks, and best entities, whose first and last weigh the others
+COMPARED = 100  # best chunks, and best entities; the first and the last of them scale the weights of the others
 _SEED_POWER = 4
 
 
@@ -30,7 +30,7 @@ def links_of(
 
     Parameters
     ----------
-    names : normalised name -> keys of the entities that it may stand for
+    names : normalised name -> keys of the entities for which it may stand
     near_names : :func:`nearest_names`
     near_chunks : :func:`nearest_chunks`
     entities_of : chunk -> keys of its entities
@@ -52,7 +52,7 @@ def nearest_names(
     Parameters
     ----------
     entities : vectors of names within their scopes
-    mask : which of them count, shape (number of names,); None for all
+    mask : which names count, shape (number of names,); None for all
     """
     if not options.entities_top_k or not len(entities):
         return []

@@ -21,24 +21,23 @@ class GraphRAGExplanation:
     ----------
     node_id, text : the node
     score : the retriever's score
-    cosine : of the question and a chunk, in [-1, 1]; None for other nodes
+    cosine : the cosine of the question and a chunk, in [-1, 1]; None for other nodes
     lexical : BM25 score of a chunk, at least 0; None for other nodes
-    lexical_weight : weight of the BM25 score in nearness that this question chose, in [0, 1]; None where it
-        was not used
-    share : of the activations, as a share of the best chunk's, in (0, 1]; None for none
-    trust : how far the shares counted beside nearness, in [0, 1]; None where the search does not ask
+    lexical_weight : weight of BM25 in nearness for this question, in [0, 1]; None if it was not used
+    share : the chunk's share of the activations, relative to that of the best chunk, in (0, 1]; None if it has none
+    trust : how far the shares were trusted, relative to nearness, in [0, 1]; None if the search does not use trust
     linked : the entities that the question leads to, and how
     entities : entities of the node with their activations, highest first
-    statements : what the node states about linked entities; for a report, its findings
-    form : of a report, how it was made: "statements", "extract" (chosen statements, since no model is asked, or it
-        failed), "written" (by a model); "" of a chunk
-    sources : ids of the chunks that a report rests on; of a chunk, its own id
-    opened, refused : titles of the communities that their children stand for, and of those for whose children there
-        was no room
-    answers : of a search with follow-up questions
-    calls, tokens : of a model for the question, and of the reports that were read
-    by : the class that read the chunk without an LLM in place of the one that failed, if one did; "extract" of a report
-        that is made of statements since a model failed to write it
+    statements : the node's statements about linked entities; for a report, its findings
+    form : how a report was made: "statements", "extract" (chosen statements, since no model is used, or it failed),
+        "written" (by a model); "" for a chunk
+    sources : ids of the chunks on which a report rests; for a chunk, its own id
+    opened, refused : titles of the communities that were replaced by their children, and of those whose children did
+        not fit
+    answers : the answers of a search with follow-up questions
+    calls, tokens : calls of a model for the question, and tokens of the reports that were read
+    by : the class that read the chunk without an LLM after the extractor failed; "extract" for a report made of
+        statements because a model failed to write it; empty otherwise
     fallback : which part of the method was not used, and why; empty otherwise
     """
 
@@ -65,7 +64,7 @@ class GraphRAGExplanation:
 
 
 def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> GraphRAGExplanation:
-    """Explain one node of an answer, by what the query may see alone."""
+    """Explain one node of an answer, using only what the query may see."""
     view = found.view
     title = view.planner.title if found.cut is not None else str
     own = view.entities_of.get(node_id, ()) if found.active else ()

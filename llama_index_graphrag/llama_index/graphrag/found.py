@@ -1,4 +1,4 @@
-"""`GraphRAGFound`: the result of a search, and what the searches share: similarities and report nodes."""
+"""`GraphRAGFound`: the result of a search; similarities and report nodes, which the searches share."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,12 +31,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Similarities:
-    """How near the chunks are to a question.
+    """The nearness of chunks to a question.
 
     Attributes
     ----------
-    state : whose chunks they are
-    nearness : of all chunks, dense and lexical; scores of -inf for those that the query may not see
+    state : the state that has the chunks
+    nearness : the dense and lexical nearness of all chunks; scores are -inf for chunks that the query may not see
     """
 
     state: GraphRAGState
@@ -44,7 +44,7 @@ class Similarities:
 
     @property
     def scores(self) -> Floats:
-        """Nearness in standard deviations, shape (n,). The scale of a model's cosines has no influence on it."""
+        """Nearness in standard deviations, shape (n,). The scale of a model's cosines does not matter."""
         return self.nearness.scores
 
     @property
@@ -66,12 +66,12 @@ class Similarities:
         return float(values[chunks.row_of(node_id)]) if node_id in chunks else None
 
     def ranking(self, scores: Floats, depth: int) -> Iterator[tuple[str, float]]:
-        """Ids with scores in [0, 1], the best first, ties in canonical order.
+        """Ids with scores in [0, 1], best first, ties in canonical order.
 
         Parameters
         ----------
-        scores : shape (n,), in standard deviations, -inf for chunks that are no result
-        depth : how many are ranked at first; the rest when they are needed
+        scores : shape (n,), in standard deviations; -inf leaves a chunk out
+        depth : number of chunks to rank at first; others are ranked when they are needed
         """
         return deepened(self._best(scores, depth), lambda deeper: self._best(scores, deeper), depth)
 
@@ -86,12 +86,12 @@ class Similarities:
 def similarities(
     query: Query[GraphRAGState], lexical_weight: float, vector: NDArray[np.float32] | None = None
 ) -> Steps[Similarities]:
-    """How near every chunk that a query may see is to the question.
+    """The nearness to the question of every chunk that a query may see.
 
     Parameters
     ----------
-    lexical_weight : of BM25, in [0, 1]
-    vector : to compare chunks with instead of the vector of the question
+    lexical_weight : weight of BM25, in [0, 1]
+    vector : compared with chunks instead of the vector of the question
     """
     nearness = yield from query.nearness(lexical_weight, vector)
     return Similarities(query.state, nearness)
@@ -104,20 +104,20 @@ class GraphRAGFound:
     Attributes
     ----------
     view : the graph that was searched
-    ranking : ids of chunks and derived nodes with scores, the best first
+    ranking : ids of chunks and derived nodes with scores, best first
     fallback : which part of the method was not used, and why; empty otherwise
     derived : id -> node, for reports and statements
     links : the entities that the question leads to
     active : entity -> its activation
     shares : chunk -> its share of the activations, in (0, 1]
-    trust : how far the shares counted beside nearness, in [0, 1]; None where the search does not ask
-    near : how near chunks are to the question
+    trust : how far the shares were trusted, relative to nearness, in [0, 1]; None if the search does not use trust
+    near : the nearness of chunks to the question
     cut : the communities that were read
-    answers : of a search with follow-up questions
-    added : what the activations add to the nearness of chunks, in standard deviations; None in the other modes
-    calls : of a model for this question, reports included
-    tokens : of the derived nodes
-    keep_all : whether all of the ranking is the result, whatever `similarity_top_k` says
+    answers : the answers of a search with follow-up questions
+    added : the part of the activations in the scores of chunks, in standard deviations; None in the other modes
+    calls : calls of a model for this question, including those for reports
+    tokens : tokens of the derived nodes
+    keep_all : whether the whole ranking is the result, regardless of `similarity_top_k`
     """
 
     view: GraphView
@@ -138,17 +138,17 @@ class GraphRAGFound:
 
     @property
     def starts(self) -> Sequence[Link]:
-        """The links that a reader is shown: those by names and vectors; without any, the five surest by chunks."""
+        """The links to show a reader: those by names and vectors, or, if there are none, the five surest by chunks."""
         return [link for link in self.links if link.kind != "chunk"] or self.links[:_STARTS]
 
 
 def report_node(level: int, report: Report, metadatas: Sequence[Mapping[str, Any]]) -> TextNode:
-    """A report as a node: derived, marked, with its sources and what these have in common as metadata.
+    """A report as a derived node, marked as such, with its sources and the metadata that all of them share.
 
     Parameters
     ----------
-    level : of its community
-    metadatas : of the sources
+    level : level of its community
+    metadatas : metadata of the sources
     """
     shared = _shared(metadatas)
     metadata = {

@@ -42,23 +42,23 @@ __all__ = [
     "relevant_chunks",
 ]
 
-EMPTY = "the index has no entities, so that there are no reports; chunks are ranked by similarity"
-_TITLE_TOKENS = 16  # of a report beside its statements
-_RATED_TOKENS = 8000  # of the reports in one call for ratings
+EMPTY = "the index has no entities, so there are no reports; chunks are ranked by similarity"
+_TITLE_TOKENS = 16  # of a report, besides its statements
+_RATED_TOKENS = 8000  # of all reports in one call for ratings
 _MOST_RATING = 5.0
 
 Floats = NDArray[np.float64]
 
 
 class Complete(Protocol):
-    """Asks a language model by the name of a prompt."""
+    """Calls a language model with the prompt of a name."""
 
     def __call__(self, prompt: str, parse: Callable[[str], Any], **variables: Any) -> Generator[Any, Any, Any]:
         """The parsed reply."""
 
 
 class Room(Protocol):
-    """How many tokens of text the prompt of a name has room for."""
+    """Gives the tokens of text for which the prompt of a name has room."""
 
     def __call__(self, prompt: str, reply_tokens: int, **variables: Any) -> int:
         """The tokens."""
@@ -66,12 +66,12 @@ class Room(Protocol):
 
 @dataclass(frozen=True)
 class Ask:
-    """A language model that is asked by the name of a prompt.
+    """A language model that is called with the prompt of a name.
 
     Attributes
     ----------
     complete : gives the parsed reply
-    room : gives the tokens of text that the prompt has room for
+    room : gives the tokens of text for which the prompt has room
     """
 
     complete: Complete
@@ -85,7 +85,7 @@ class Ask:
 WriteReports = Callable[
     [GraphRAGState, GraphView, Sequence[ReportPlan]], Steps[tuple[Mapping[str, WrittenReport], str]]
 ]
-"""Writes reports and stores them: those written, by key, and why others failed; empty for none."""
+"""Writes and stores reports; returns the written ones by key, and why others failed, empty if none did."""
 
 
 class Reports:
@@ -93,13 +93,13 @@ class Reports:
 
     Parameters
     ----------
-    state, view : what the question reads
-    write : writes reports; None where none may be written
-    limit : reports that may be written, at least 0; None for no limit
+    state, view : the state and the graph that the question reads
+    write : writes reports; None if none may be written
+    limit : the largest number of reports to write, at least 0; None for no limit
 
     Attributes
     ----------
-    calls : of a model so far
+    calls : calls of a model so far
     reason : why reports could not be written; empty otherwise
     """
 
@@ -112,7 +112,7 @@ class Reports:
         self.reason = ""
 
     def read(self, communities: Sequence[int]) -> Steps[dict[int, Report]]:
-        """The reports of some communities; for a report that is not written, the statements."""
+        """The reports of some communities; an unwritten report is replaced by the statements."""
         yield from self._view.load(communities)
         if self._write is not None:
             plans = yield from offload(lambda: [self._view.planner.plan(community) for community in communities])
@@ -130,7 +130,7 @@ class Reports:
 
 
 def nearest_communities(view: GraphView, near: Similarities) -> Floats:
-    """How near each community is to the question, shape (c,), by its chunks."""
+    """The nearness of each community to the question, shape (c,), by its chunks."""
     rows = best_rows(near.scores, NEAREST, near.state.chunks)
     ids = near.state.chunks.ids
     places = view.places_of([ids[row] for row in rows])
@@ -146,11 +146,11 @@ def global_reports(
     ask: Ask,
     write: WriteReports | None,
 ) -> Steps[GraphRAGFound]:
-    """Reports on the whole corpus, the nearest to the question first.
+    """Reports on the whole corpus, nearest to the question first.
 
     Parameters
     ----------
-    budget : tokens of the reports, where neither a level nor a threshold of ratings is given
+    budget : tokens of the reports, if neither a level nor a threshold of ratings is given
     """
     near = yield from similarities(query, options.lexical_weight)
     view = yield from parts.communities(query.state, query.allowed)
@@ -223,16 +223,16 @@ def _read_ratings(reply: str, count: int) -> _Ratings:
 
 
 def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask) -> Steps[tuple[RatedSelection, int]]:
-    """The selection after the communities that wait are rated, and the calls that this took.
+    """The selection after the waiting communities are rated, and the number of calls for this.
 
-    A community that the model does not rate, or whose call fails, has the rating 0.
+    A community gets the rating 0 if the model does not rate it or its call fails.
     """
     waiting = selection.waiting
     read = yield from reports.read(waiting)
     texts = [read[community].text for community in waiting]
     ratings: dict[int, float] = dict.fromkeys(waiting, 0.0)
     room = ask.room("rate", 64 + 24 * len(texts), question=fence([question], "question"))
-    # A rating is of a whole report: one that is longer than the model reads at once is cut.
+    # A rating is for a whole report, so a report that is too long for the model is cut.
     sizes = [min(count_tokens(text) + TAG_TOKENS, room) for text in texts]
     groups = [
         [group[i] for i in part]
@@ -266,7 +266,7 @@ def relevant_chunks(
 
     Parameters
     ----------
-    tests : chunks that are tested, at most, at least 1
+    tests : the largest number of chunks to test, at least 1
     """
     near = yield from similarities(query, options.lexical_weight)
     view = yield from offload(query.state.view, query.allowed)
@@ -289,7 +289,7 @@ def relevant_chunks(
                 )
             )
         except ExtractionError as error:
-            reason = f"the test of relevance ended after {search.tests} chunks: {error}"
+            reason = f"tests of relevance ended after {search.tests} chunks: {error}"
             break
         if search.judged(place, relevant):
             vector = chunks.vectors_of([ordered[place]])[0]
@@ -297,7 +297,7 @@ def relevant_chunks(
     values = result_scores(nearness[search.relevant], near.scores).tolist()
     found = [(ordered[place], value) for place, value in zip(search.relevant, values, strict=True)]
     if not found:
-        reason = reason or f"none of the {search.tests} chunks that were tested is relevant; ranked by similarity"
+        reason = reason or f"none of the {search.tests} tested chunks is relevant; chunks are ranked by similarity"
     return GraphRAGFound(
         view=view,
         ranking=found or near.ranking(near.scores, query.wanted),

@@ -40,8 +40,8 @@ __all__ = ["ENTITIES", "GraphParts"]
 ENTITIES = "entities"
 """The space of the vectors of names."""
 
-_CHUNKS = 100  # with the largest shares that are scored: a further one has too little to be among the best of the sum
-_RANKED = 1000  # chunks among which given nodes are ranked; a later rank has next to no weight
+_CHUNKS = 100  # chunks with the largest shares to score; the shares of others are too small for the best of the sum
+_RANKED = 1000  # chunks among which given nodes are ranked; later ranks have next to no weight
 _DRAWN = 200  # chunks on a page
 
 Ints = NDArray[np.int64]
@@ -53,7 +53,7 @@ class GraphParts:
 
     Parameters
     ----------
-    storage, rows, communities : of the index
+    storage, rows, communities : those of the index
     merging : the judgements of its resolver, if it has one
     """
 
@@ -68,7 +68,7 @@ class GraphParts:
     # -- chunks -------------------------------------------------------------------------------------
 
     def near_to(self, query: Query[GraphRAGState], vector: NDArray[np.float32]) -> Steps[Query[GraphRAGState]]:
-        """A question with the chunks near to another vector than its own."""
+        """The question with the chunks near to another vector."""
         contents = query.contents
         if not query.state.is_part or not isinstance(contents, ViewContents) or vector is (yield from query.vector()):
             return query
@@ -76,11 +76,11 @@ class GraphParts:
         return _over(query, near)
 
     def described(self, state: GraphRAGState, ids: Iterable[str]) -> Steps[Snapshot]:
-        """A snapshot that has the rows of chunks; what it has for vectors means nothing."""
+        """A snapshot with the rows of chunks; its vectors are placeholders."""
         return (yield from self._storage.space().described(ids)) if state.is_part else state.chunks
 
     def all_of(self, state: GraphRAGState) -> Steps[GraphRAGState]:
-        """The state of an index of the chunks of a part and of nothing else."""
+        """The state that an index of only the chunks of a part would have."""
         ids = state.chunks.ids
         stated = yield from self._rows.of(ids)
         gone = {i for chunk, _ in stated.values() for s in chunk.all_statements for i in s.merged_from} - stated.keys()
@@ -103,7 +103,7 @@ class GraphParts:
         return GraphRAGState(state.chunks, entities, views, reports)
 
     def everything(self, state: GraphRAGState) -> Steps[GraphRAGState]:
-        """All of the index, which is in memory meanwhile, without vectors."""
+        """The whole index without vectors; it is in memory meanwhile."""
         if not state.is_part:
             return state
         view = replace(state.everything, graph=(yield from self._rows.everything()), whole=True)
@@ -120,19 +120,19 @@ class GraphParts:
         vector: NDArray[np.float32],
         options: SearchConfig,
     ) -> Steps[tuple[Similarities, GraphView]]:
-        """The graph around what a question leads to, and the nearness of the chunks that it points at too.
+        """The graph around the entities that a question leads to, and the nearness that includes their chunks.
 
-        It is read in a few rounds, each by one or two statements:
+        It is read in a few rounds of one or two statements:
 
-        1. The names that the question has, and the entities of the chunks near to it.
-        2. The neighbours of these entities: all, up to 4,096, the most active. A neighbour that more than 512 chunks
-           name counts in the chunks found by others alone.
-        3. Of all chunks that name an active entity the hundred with the largest shares, beside those near to the
+        1. The names in the question, and the entities of the chunks near to it.
+        2. The neighbours of these entities, at most the 4,096 most active. A neighbour that more than 512 chunks name
+           counts only in chunks that others find.
+        3. The hundred chunks with the largest shares among all that name an active entity, besides those near to the
            question.
 
         Parameters
         ----------
-        near : of the chunks of the question
+        near : the nearness of the chunks of the question
         text, vector : the question, or a follow-up question
         """
         contents = query.contents
@@ -179,10 +179,10 @@ class GraphParts:
         return replace(found, view=replace(found.view, graph=graph))
 
     def drawn(self, state: GraphRAGState, query: LastQuery) -> Steps[tuple[GraphRAGState, LastQuery]]:
-        """What the page shows of an answer: of a part, a state of the chunks of the answer and of nothing else, and the
-        question as one to it.
+        """The state and the question that the page shows; for a part, only the chunks of the answer, and the question
+        over these.
 
-        The communities are those of these chunks, since the ones that a report was about may have very many.
+        The communities are those of these chunks, since the communities of a report may have very many chunks.
         """
         if not state.is_part:
             return state, query
@@ -199,12 +199,12 @@ class GraphParts:
     # -- communities --------------------------------------------------------------------------------
 
     def communities(self, state: GraphRAGState, allowed: NDArray[np.bool_] | None) -> Steps[GraphView]:
-        """The graph of the allowed chunks with its communities, or these as they were last found.
+        """The graph of the allowed chunks with its communities, or, for a part, the communities as last found.
 
         Raises
         ------
         CommunitiesGoneError
-            If something was deleted since then.
+            If something was deleted since they were found.
         """
         if not state.is_part:
             return (yield from offload(state.view, allowed))
@@ -229,7 +229,7 @@ class GraphParts:
         )
 
     def context(self, state: GraphRAGState, view: GraphView, keys: Sequence[str]) -> Steps[GraphView]:
-        """Everything that is stated about some entities of a view, and the communities.
+        """All statements about some entities of a view, and the communities.
 
         Raises
         ------
@@ -254,7 +254,7 @@ class GraphParts:
     def report_nodes(
         self, state: GraphRAGState, view: GraphView, reports: Mapping[int, Report]
     ) -> Steps[dict[int, TextNode]]:
-        """The reports of communities that say something, as nodes."""
+        """The reports of communities as nodes, without empty ones."""
         saying = {community: report for community, report in reports.items() if report.findings}
         sources = dict.fromkeys(node for report in saying.values() for node in report.nodes)
         chunks = yield from self.described(state, sources)
@@ -267,7 +267,7 @@ class GraphParts:
     def still_there(
         self, state: GraphRAGState, view: GraphView, written: Mapping[str, WrittenReport]
     ) -> Steps[Mapping[str, WrittenReport]]:
-        """Those reports of a view whose chunks are still as they were."""
+        """The reports of a view whose chunks have not changed."""
         if isinstance(view, CommunityView):
             current = yield from self._communities.current()
             return written if current is not None and not current["gone"] and current["id"] == view.identity else {}
@@ -286,12 +286,12 @@ class GraphParts:
     def ranked(
         self, state: GraphRAGState, nodes: Sequence[NodeWithScore], question: str, selection: Selection
     ) -> Steps[tuple[Matched, list[str], set[str]]]:
-        """How chunks rank by the entities of a question and of given nodes.
+        """Ranks chunks by the entities of a question and of given nodes.
 
         Returns
         -------
-        For each node its id in the index, None for others; chunks, the best first: of those in a part that are not
-        among the nodes, the best; the nodes among those that count.
+        For each node, its id in the index, or None if it has none; chunks, best first, for a part only the best of
+        those that are not among the nodes; the nodes that count.
         """
         chunks = yield from self._given(state, nodes)
         matched = match_nodes(nodes, chunks)
@@ -318,7 +318,7 @@ class GraphParts:
         return matched, ranked, passing
 
     def _given(self, state: GraphRAGState, nodes: Sequence[NodeWithScore]) -> Steps[Snapshot]:
-        """The rows of nodes and of chunks that they are copies of, and perhaps others."""
+        """The rows of nodes and of the chunks that they copy, and perhaps others."""
         ids = [each.node.node_id for each in nodes]
         chunks = yield from self.described(state, ids)
         if not state.is_part:
@@ -329,7 +329,7 @@ class GraphParts:
 
 
 def _over(query: Query[GraphRAGState], near: ChunkView, entities: Snapshot | None = None) -> Query[GraphRAGState]:
-    """A question over other chunks, and other names if they are given."""
+    """The question over other chunks, and, if given, other names."""
     contents: Any = query.contents
     state = replace(query.state, chunks=near.rows, entities=query.state.entities if entities is None else entities)
     return query.over(replace(contents, state=state, near=near))
@@ -361,8 +361,8 @@ def _part_around(
 
     Parameters
     ----------
-    near : chunks that are scored whatever they name; they were read
-    most : further chunks
+    near : chunks that are always scored; they were read
+    most : the largest number of other chunks
     """
     active = graph.read_neighbours(links, spread)
     around = part_of(graph, names, links, active)

@@ -62,7 +62,7 @@ __all__ = ["GraphRAGIndex", "GraphRAGStruct"]
 _NUMBER = 4  # tokens of the number before a statement
 
 
-_TOKENS_PER_COMMUNITY = 400  # of the text; the recorded published run has 122 communities for 50,288 tokens
+_TOKENS_PER_COMMUNITY = 400  # of text; the recorded published run has 122 communities for 50,288 tokens
 
 
 @dataclass
@@ -73,37 +73,38 @@ class GraphRAGStruct(DerivedStruct):
 
 
 class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
-    """What chunks state about entities, as a graph; its communities, nested; and reports about these.
+    """A graph of what chunks state about entities, its nested communities, and reports about these.
 
-    Questions about details follow the entities that they name to the chunks that state something about them; questions
-    about the whole are answered from the reports, which are no larger than a budget of tokens.
+    Questions about details follow the entities that they name to the chunks that state something about them. Reports,
+    within a budget of tokens, answer questions about the whole.
 
-    The statement is the unit: every count is a sum over chunks, so that deletes are exact and need no LLM. Communities
-    are a function of the graph, so that an index that grew by inserts equals one that was built at once. Reports are
-    keyed by what they are made of: what did not change is not written again. Deviations from paper and published code
-    are listed in the documentation of the package.
+    The statement is the unit: every count is a sum over chunks, so deletes are exact and need no LLM. Communities are a
+    function of the graph, so an index that grew by inserts equals one that was built at once. The key of a report is a
+    hash of its sources, so unchanged reports are not written again. The documentation of the package lists the
+    deviations from paper and published code.
 
     Parameters
     ----------
     extractor : extracts entities and relations from a chunk; default :class:`EntityExtractor`, one LLM call per chunk.
         :class:`CooccurrenceExtractor` needs no LLM, :class:`RecordedExtractor` uses existing data
     summarizer : writes the reports of communities whose statements are longer than a report; default
-        :class:`ReportWriter`. With one that needs no LLM, such as :class:`~llama_index.ragkit.ExtractiveSummarizer`,
-        reports are statements, chosen so that they cover the entities of the community
+        :class:`ReportWriter`. With a summarizer that needs no LLM, such as
+        :class:`~llama_index.ragkit.ExtractiveSummarizer`, reports are statements that cover the entities of the
+        community
     clustering : finds the communities; default :class:`AgglomerativeClustering`. :class:`LeidenClustering` is the
         published one
     resolver : judges which names of a document are one entity, beyond the rules on names: :class:`CosineResolver` or
-        :class:`LLMResolver`. It needs `entity_vectors`; an index that was built with one is loaded with it for further
-        writes, and one that was built without has none [None]
-    reports : "lazy": a report is written when a question first reads it; "deferred": by :meth:`write_reports`;
-        "eager": at each write. What is not written answers with its statements ["lazy"; published "eager"]
-    report_tokens : of a report, at least 1 [800; published 2,000 words]
-    verbatim : whether a community with no more tokens of statements than a report has is reported by these, without a
-        call [True; published False: each community of two entities and more has a report written]
-    context_tokens : that a report is made of, at least `report_tokens` [4,000; published 8,000]
+        :class:`LLMResolver`. It needs `entity_vectors`. To write to an index that was built with a resolver, pass it
+        again; an index that was built without one cannot get one [None]
+    reports : when a report is written. "lazy": when a question first reads it; "deferred": by :meth:`write_reports`;
+        "eager": at each write. The statements stand in for an unwritten report ["lazy"; published "eager"]
+    report_tokens : tokens of a report, at least 1 [800; published 2,000 words]
+    verbatim : whether the statements of a community are its report, without a call, if they have no more tokens than a
+        report [True; published False: each community of two or more entities has a report written]
+    context_tokens : tokens from which a report is made, at least `report_tokens` [4,000; published 8,000]
     partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
-        community, so that reports can be read under a filter for it. It cannot be changed afterwards [None]
-    entity_vectors : whether names of entities are embedded too, for a local search with `entities_top_k`; it cannot be
+        community, so reports can be read under a filter for it. It cannot be changed afterwards [None]
+    entity_vectors : whether names of entities are embedded, too, for a local search with `entities_top_k`; it cannot be
         changed afterwards [False; published True, with their descriptions]
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
@@ -171,7 +172,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         Raises
         ------
         ImportError
-            Without the extra `leiden`.
+            If the extra `leiden` is not installed.
         """
         return {
             **PUBLISHED_INDEX,
@@ -189,7 +190,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
 
     @property
     def _everything(self) -> GraphRAGState:
-        """All of the index."""
+        """The state of the whole index."""
         return run_steps(self.writer.in_one_generation(self._read_everything))
 
     def _read_everything(self) -> Steps[GraphRAGState]:
@@ -199,7 +200,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
 
     @property
     def communities(self) -> Hierarchy:
-        """The communities of all entities, computed when they are first needed after a write."""
+        """The communities of all entities, computed when first needed after a write."""
         return self._everything.everything.hierarchy
 
     def community_names(self, community: int) -> list[str]:
@@ -208,38 +209,38 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return sorted(view.graph.name_of(key) for key in view.planner.names(community))
 
     def report(self, community: int) -> Report:
-        """The report of a community: as written, or its statements."""
+        """The report of a community, or its statements if it is not written."""
         state = self._everything
         return state.report(state.everything, community)
 
     def to_networkx(self) -> Any:
         """Entities, their relations and communities as a `networkx.Graph`.
 
-        Nodes have `kind` ("chunk", "entity" or "community") and `text`; a chunk has `document` as well, an entity
-        `type`, and a community, whose text is the names of its foremost entities, `level`, 0 at the top. Edges have
-        `kind` and `weight`: "mention" from an entity to a chunk that names it, "relation" between two entities,
-        weighted by the chunks that state it, "member" from an entity to its smallest community, "part" from a community
-        to the one that holds it.
+        Nodes have `kind` ("chunk", "entity" or "community") and `text`; the text of a community is the names of its
+        foremost entities. A chunk also has `document`, an entity `type`, and a community `level`, 0 at the top. Edges
+        have `kind` and `weight`: "mention" from an entity to a chunk that names it, "relation" between two entities,
+        weighted by the number of chunks that state it, "member" from an entity to its smallest community, "part" from a
+        community to the one that contains it.
 
         Raises
         ------
         ImportError
-            Without the extra `networkx`.
+            If the extra `networkx` is not installed.
         """
         state = self.state
         return to_networkx(state.everything, state.chunks, run_steps(texts_of(state.chunks.ids, self.storage.get_node)))
 
     def write_reports(self) -> int:
-        """Write the reports that are missing, and delete those of communities that no longer exist.
+        """Write the missing reports, and delete those of communities that no longer exist.
 
         Returns
         -------
-        How many could not be written.
+        The number of reports that could not be written.
         """
         return run_steps(self._write_reports())
 
     async def awrite_reports(self) -> int:
-        """As :meth:`write_reports`."""
+        """Like :meth:`write_reports`."""
         return await arun_steps(self._write_reports())
 
     def _write_reports(self) -> Steps[int]:
@@ -247,14 +248,14 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return len(self.writer.state.failed)
 
     def rebuild(self) -> None:
-        """Find the communities now, and not when a question first needs them after a write.
+        """Find the communities now, not when a question first needs them after a write.
 
-        In an index that is served from stores all processes then read them. All statements are in memory meanwhile.
+        All processes of an index served from stores then read them. All statements are in memory meanwhile.
         """
         run_steps(self._rebuild())
 
     async def arebuild(self) -> None:
-        """As :meth:`rebuild`."""
+        """Like :meth:`rebuild`."""
         await arun_steps(self._rebuild())
 
     def _rebuild(self) -> Steps[None]:
@@ -267,15 +268,15 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     def import_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
         """Take over the reports of a run of the command-line tool, instead of having them written again.
 
-        A report is taken for the community with the same entities and statements, if one would have to be written:
-        where the statements of a community are no longer than `report_tokens`, they are its report. It is deleted with
-        the first of the text units that it rests on, and no longer read when the statements change. With
-        `clustering=RecordedClustering.from_published(run)` communities are those of the run.
+        A report is taken over for the community with the same entities and statements, if that needs a written report:
+        statements that fit into `report_tokens` are the report themselves. It is deleted with the first of the text
+        units on which it rests, and no longer read once the statements change. To get the communities of the run, use
+        `clustering=RecordedClustering.from_published(run)`.
 
         Parameters
         ----------
-        run : as read, or the `output` folder of the run, which needs the extra `parquet`; its text units must be the
-            nodes of the index, by their ids (:func:`~llama_index.graphrag.published_nodes`)
+        run : the run as read, or its `output` folder, which needs the extra `parquet`; its text units must be the nodes
+            of the index, with the same ids (:func:`~llama_index.graphrag.published_nodes`)
 
         Raises
         ------
@@ -285,7 +286,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return run_steps(self._import_reports(run))
 
     async def aimport_reports(self, run: PublishedRun | str | Path) -> ImportedReports:
-        """As :meth:`import_reports`."""
+        """Like :meth:`import_reports`."""
         return await arun_steps(self._import_reports(run))
 
     def _import_reports(self, given: PublishedRun | str | Path) -> Steps[ImportedReports]:
@@ -327,15 +328,15 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         Parameters
         ----------
         documents, extractor, transformations, llm, sample, prices, parameters : see
-            :meth:`~llama_index.ragkit.DerivedIndex.estimate`; calls of a resolver are not counted, since how many
-            names are near each other is known only when they are embedded
+            :meth:`~llama_index.ragkit.DerivedIndex.estimate`; calls of a resolver are not counted, since the number of
+            names that are near each other is unknown until they are embedded
         summarizer : a summarizer that needs no LLM adds no cost
         report_tokens, context_tokens, verbatim : see :class:`GraphRAGIndex`
 
         Returns
         -------
-        Calls, prompt tokens and reply tokens; embedded texts and tokens. The calls of the reports are an upper bound,
-        for statements as long as the text; with `reports="lazy"` they are spread over the questions that read them.
+        Calls, prompt tokens and reply tokens; embedded texts and tokens. The calls for reports are an upper
+        bound, for statements as long as the text; with `reports="lazy"` the questions that read reports make them.
         """
         work = super().estimate(
             documents,
@@ -373,12 +374,12 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
 
         Parameters
         ----------
-        question : it is embedded, since the reports nearest to it are read
-        kwargs : of the retriever; `mode` is "global"
+        question : the question; it is embedded, since the reports nearest to it are read
+        kwargs : keywords of the retriever; `mode` is "global"
 
         Returns
         -------
-        Calls and tokens, and what reading every chunk would take instead.
+        Calls and tokens, and the tokens of reading every chunk instead.
         """
         return run_steps(self._estimate_question(question, {**kwargs, "mode": "global"}))
 
@@ -408,7 +409,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         )
 
     def _report_prompts(self, plan: ReportPlan, llm: LLM | None) -> list[int]:
-        """The tokens of the prompt, or prompts, that a report is written by."""
+        """The tokens of the prompt or prompts that write a report."""
         summarizer = self.resources.summarizer or ReportWriter()
         read = plan.tokens + _NUMBER * len(plan.lines)
         calls = summarizer.estimate(read, len(plan.lines), self.config.report_tokens, llm).calls
@@ -438,17 +439,17 @@ def _work_of_reports(
     context_tokens: int,
     verbatim: bool,
 ) -> Estimate:
-    """The calls for reports, at most."""
+    """The largest number of calls for reports."""
     tokens = sum(count_tokens(plain_text(node)) for node in nodes)
-    # As many communities as on the recorded run, or one a chunk if there are few; if short ones are verbatim, leaves of
-    # more than `report_tokens`, and a hierarchy above them that halves at each level.
+    # As many communities as on the recorded run, or one for each chunk if there are few. If short ones are verbatim:
+    # leaves of more than `report_tokens`, and a hierarchy above them that halves at each level.
     reports = max(len(nodes), tokens // _TOKENS_PER_COMMUNITY)
     if verbatim:
         reports = min(reports, 2 * (tokens // report_tokens))
     if not reports:
         return Estimate()
     read = min(reports * context_tokens, 4 * tokens)
-    parts = summarizer.estimate(read, 0, report_tokens, known_llm(llm)).calls  # of them all; each report ends one
+    parts = summarizer.estimate(read, 0, report_tokens, known_llm(llm)).calls  # of all reports; each report ends one
     return Estimate(reports + parts - 1, read, reports * report_tokens)
 
 

@@ -24,10 +24,10 @@ from llama_index.ragkit.vectors.walk_trust import combine, trust
 
 __all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
 
-UNLINKED = "the question leads to no entity of the graph; chunks are ranked by similarity alone"
-UNTRUSTED = "the entities point at many chunks, or elsewhere than the words of the question; ranked by similarity alone"
+UNLINKED = "the question leads to no entity of the graph; chunks are ranked only by similarity"
+UNTRUSTED = "the entities lead to many chunks, or elsewhere than the words of the question; ranked only by similarity"
 _LEAST_TRUST = 0.01
-_CONTEXT_ENTITIES = 10  # of a mixed context, as published
+_CONTEXT_ENTITIES = 10  # in a mixed context, as published
 _MOST_REPORTS = 20
 _MOST_CHUNKS = 100
 STATEMENTS_KEY = "graphrag_statements"
@@ -64,7 +64,7 @@ def _linked_chunks(
     rows = state.chunks.rows_of(list(shares))
     share_of = np.zeros(len(near.scores))
     share_of[rows[rows >= 0]] = np.fromiter(shares.values(), np.float64, len(shares))[rows >= 0]
-    seen = np.isfinite(near.scores)  # others are not there, as in an index of nothing else
+    seen = np.isfinite(near.scores)  # others do not count, as in an index without them
     trusted = trust(near.scores[seen], share_of[seen])
     weight = options.structure_weight * trusted
     added = combine(np.zeros(len(share_of)), share_of, weight if trusted >= _LEAST_TRUST else 0.0)
@@ -141,13 +141,13 @@ def mixed_context(
 
 
 def _by_entities(view: GraphView, links: Sequence[Link]) -> list[tuple[str, float]]:
-    """The chunks that name linked entities in the published order, with scores that fall from 1."""
+    """The chunks that name linked entities, in the published order, with scores that fall from 1."""
     chunks = ranked_chunks(view.graph, [link.entity for link in links])[:_MOST_CHUNKS]
     return [(chunk, 1 / rank) for rank, chunk in enumerate(chunks, start=1)]
 
 
 def _reports(state: GraphRAGState, parts: GraphParts, view: GraphView, links: Sequence[Link]) -> Steps[list[TextNode]]:
-    """Reports of the communities with linked entities, the most linked first."""
+    """Reports of the communities with linked entities, most linked first."""
     places = view.places(link.entity for link in links)
     communities = (yield from offload(ranked_communities, view.hierarchy, places))[:_MOST_REPORTS] if places else []
     yield from view.load(communities)

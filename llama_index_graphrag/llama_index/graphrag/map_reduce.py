@@ -34,8 +34,8 @@ __all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce", "
 BATCH_TOKENS = 12_000
 REDUCE_TOKENS = 12_000
 _REPLY_TOKENS = 1_024
-NO_MAP = "No language model is set, so that no map step ran. What the reports say:"
-NO_POINTS = "The map step failed, so that this is read from the reports themselves."
+NO_MAP = "No language model is set, so no map step ran. What the reports say:"
+NO_POINTS = "The map step failed, so this answer comes from the reports themselves."
 NO_ANSWER = "There is no answer:"
 
 Passage = tuple[str, tuple[str, ...]]  # a text, and the ids of the nodes that it rests on
@@ -61,17 +61,17 @@ class _Points(Reply):
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """An answer, and what it is made of.
+    """An answer, and the points from which it was made.
 
     Attributes
     ----------
     text : the answer
-    points : the points that it was made of, the most important first, each with the ids of the nodes that it rests on
+    points : the points of the answer, most important first, each with the ids of the nodes on which it rests
     failed : number of a batch -> why it gave no points
-    unwritten : why the model wrote no answer, which then lists what it would have been made of; "" if it did
-    calls : of the model
-    dropped_citations, dropped_points : citations of unknown passages, and points without a source or score
-    without_score, left_out : points with a score of zero, and those for which there was no room
+    unwritten : why the model wrote no answer, so that `text` lists its material instead; "" if it did
+    calls : calls of the model
+    dropped_citations, dropped_points : numbers of citations of unknown passages, and of points without source or score
+    without_score, left_out : numbers of points with a score of zero, and of points that did not fit
     """
 
     text: str
@@ -86,7 +86,7 @@ class ReportAnswer:
 
 
 class ReportMapReduce(PromptHolder, BaseSynthesizer):
-    """Answers from reports, or from any nodes: each batch of them gives points with scores, the best give the answer.
+    """Answers from reports, or any nodes: each batch of nodes gives points with scores; the best give the answer.
 
     A failed batch does not affect the others; if no other batch gives a point, the answer is made from the reports of
     the failed ones. If the answer cannot be written, its points are listed instead. The answer says so in both cases.
@@ -97,15 +97,15 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
     Parameters
     ----------
     llm : default `Settings.llm`
-    batch_tokens : of the reports in one call, at least 1; fewer where the window of the model has no room for them
+    batch_tokens : tokens of the reports in one call, at least 1; fewer if the window of the model has no room for them
         [12,000, as published]
-    reduce_tokens : of the points that the answer is made of, at least 1; fewer where the window has no room for them
+    reduce_tokens : tokens of the points that give the answer, at least 1; fewer if the window has no room for them
         [12,000, as published]
     num_workers : batches that are read at once, at least 1 [4]
     prompts : {"map": ..., "answer": ...} replace the default prompts
     retry : how calls are retried
-    same_language : whether points must be in the language of the reports, and the answer in that of the question; what
-        clearly is not is refused [True]
+    same_language : whether points that are clearly not in the language of the reports, and an answer that is clearly
+        not in that of the question, are refused [True]
     callback_manager : as for every synthesizer
     """
 
@@ -145,7 +145,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         return run_steps(self._response(query_str, text_chunks, response_kwargs))
 
     async def aget_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> str:
-        """As :meth:`get_response`."""
+        """Like :meth:`get_response`."""
         return await arun_steps(self._response(query_str, text_chunks, response_kwargs))
 
     def synthesize(
@@ -155,7 +155,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
         **response_kwargs: Any,
     ) -> RESPONSE_TYPE:
-        """The answer from nodes; of a report, each finding is a passage with its own sources."""
+        """The answer from nodes; each finding of a report is a passage with its own sources."""
         answers: list[ReportAnswer] = []
         given = {**response_kwargs, "nodes_read": nodes, "answers": answers}
         return _with_answer(super().synthesize(query, nodes, additional_source_nodes, **given), answers)
@@ -167,7 +167,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
         **response_kwargs: Any,
     ) -> RESPONSE_TYPE:
-        """As :meth:`synthesize`."""
+        """Like :meth:`synthesize`."""
         answers: list[ReportAnswer] = []
         given = {**response_kwargs, "nodes_read": nodes, "answers": answers}
         return _with_answer(await super().asynthesize(query, nodes, additional_source_nodes, **given), answers)
@@ -186,7 +186,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
 
         Parameters
         ----------
-        passages : texts, each with the ids of the nodes that it rests on
+        passages : texts, each with the ids of the nodes on which it rests
         """
         if self._llm is None or isinstance(self._llm, MockLLM):
             lines = [f"- {text}" for text, _ in passages]
@@ -217,13 +217,13 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         return replace(read, text=text, unwritten=reason, calls=len(jobs) + 1)
 
     def _batches(self, question: str, passages: Sequence[Passage]) -> list[list[Passage]]:
-        """The passages of each call, in order; one that is longer than the model reads at once is in several."""
+        """The passages of each call, in order; a passage that is too long for the model is split over several."""
         room = map_room(self._llm, question, self.prompt("map"))
         groups = map_batches([text for text, _ in passages], self.batch_tokens, room)
         return [[(piece, passages[i][1]) for i, piece in group] for group in groups]
 
     def _collected(self, question: str, results: Sequence[BatchResult]) -> Collected:
-        """The points of the answer, as many as the model reads at once."""
+        """The points of the answer, as many as fit the model."""
         found = collected(results, self.reduce_tokens, count_tokens)
         room = answer_room(self._llm, question, self.prompt("answer"))
         first = within([_scored(point) for point in found.points], room)[0]
@@ -231,7 +231,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         return replace(found, points=points, left_out=found.left_out + len(found.points) - len(points))
 
     def _written_or_listed(self, question: str, texts: Sequence[str]) -> Steps[tuple[str, str]]:
-        """The answer from texts, or else these, and why there is none."""
+        """The answer from texts, or a list of these, and why there is no answer."""
         try:
             return (yield from self._written(question, texts)), ""
         except ExtractionError as error:
@@ -254,7 +254,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         )
 
     def _points(self, question: str, batch: int, passages: Sequence[Passage]) -> Steps[tuple[BatchResult, int, int]]:
-        """The points of a batch, and how many citations and points were dropped."""
+        """The points of a batch, and the numbers of dropped citations and points."""
         sources = {i: nodes for i, (_, nodes) in enumerate(passages, start=1)}
         try:
             reply = yield from complete(
@@ -276,7 +276,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
 
 
 def map_batches(texts: Sequence[str], batch_tokens: int, room: int) -> list[list[tuple[int, str]]]:
-    """What each call of the map step reads: texts, or pieces of a text that is longer, each with its position.
+    """The texts, or pieces of texts that are too long, that each call of the map step reads, with their positions.
 
     Parameters
     ----------
@@ -290,12 +290,12 @@ def map_batches(texts: Sequence[str], batch_tokens: int, room: int) -> list[list
 
 
 def map_room(llm: LLM | None, question: str, prompt: BasePromptTemplate = MAP_PROMPT) -> int:
-    """Tokens of passages, with their tags, that a model has room for in a batch."""
+    """Tokens of passages, with their tags, for which a model has room in a batch."""
     return prompt_room(llm, prompt, _REPLY_TOKENS, question=fence([question], "question"))
 
 
 def answer_room(llm: LLM | None, question: str, prompt: BasePromptTemplate = ANSWER_PROMPT) -> int:
-    """Tokens of points, with their tags, that a model has room for in the answer."""
+    """Tokens of points, with their tags, for which a model has room in the answer."""
     return prompt_room(llm, prompt, _REPLY_TOKENS, question=fence([question], "question"))
 
 
@@ -326,7 +326,7 @@ def _read_answer(reply: str) -> str:
 
 
 def _read_points(reply: str, sources: Mapping[int, Sequence[str]]) -> tuple[tuple[Point, ...], int, int]:
-    """The points of a reply that rest on sources and have a score, and how many citations and points were dropped.
+    """The points of a reply that have sources and a score, and the numbers of dropped citations and points.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """`EntityMerging`: keeps the judgements of a resolver on the names of each document.
 
-A judgement is known by the hash of all that it was made from, a
-:class:`~llama_index.graphrag.graph.candidates.CandidatePair`: it holds while exactly this is stated, and is deleted
-with the first chunk that takes a part of it away.
+The key of a judgement is the hash of everything from which it was made, a
+:class:`~llama_index.graphrag.graph.candidates.CandidatePair`. It holds while exactly this is stated, and is deleted
+with the first chunk whose removal changes this.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,16 +25,16 @@ from llama_index.ragkit.storage.records import Record
 __all__ = ["EntityMerging"]
 
 JUDGEMENTS = "judgements"
-_WAITING = "It is not judged yet: a chunk that an earlier judgement rested on was deleted. index.retry_failed() does."
+_WAITING = "A chunk on which an earlier judgement rested was deleted. Call index.retry_failed() to judge the pair."
 
 
 class EntityMerging:
-    """Judges the candidates of documents, and stores what was judged.
+    """Has the candidates of documents judged, and stores the judgements.
 
     Parameters
     ----------
-    storage, resources : of the index; vectors of names are in the space "entities"
-    resolver : judges
+    storage, resources : those of the index; vectors of names are in the space "entities"
+    resolver : judges pairs of names
     """
 
     def __init__(self, storage: IndexStorage, resources: Resources, resolver: EntityResolver) -> None:
@@ -73,14 +73,14 @@ class EntityMerging:
 
         Parameters
         ----------
-        graph : with the statements after the change
-        known : of these documents before it, or of all
-        documents : those that changed
-        ask : whether a model may be asked; without, pairs that are not judged wait
+        graph : the graph after the change
+        known : the earlier judgements on these documents, or on all
+        documents : the changed documents
+        ask : whether a model may be called; if not, new pairs wait
 
         Returns
         -------
-        Judgements of these documents, or of all.
+        Judgements on these documents, or on all.
         """
         touched = sorted(set(documents))
         names = yield from offload(lambda: {document: _names(graph, document) for document in touched})
@@ -111,7 +111,7 @@ class EntityMerging:
         return names.candidates(listed, vectors, self._resolver.threshold)
 
     def _asked(self, todo: Mapping[str, tuple[str, CandidatePair]]) -> Steps[dict[str, Judgement]]:
-        """New judgements by key; of a pair whose call failed, why."""
+        """New judgements by key; if the call for a pair failed, its judgement gives the reason."""
         if not todo:
             return {}
         resources = self._resources
@@ -140,7 +140,7 @@ class EntityMerging:
         return self._storage.cache_user(content_id("judgement", document, key))
 
     def _store(self, before: Judgements, after: Judgements) -> Steps[None]:
-        """Store the judgements of some documents, and release the entries of the cache that none of them uses."""
+        """Store the judgements on some documents, and release the cache entries that none of them uses."""
         changed = {document: given for document, given in after.items() if given != before.get(document, ())}
         empty = [content_id("judgements", document) for document, given in changed.items() if not given]
         yield from self._storage.records.delete(JUDGEMENTS, empty)

@@ -18,20 +18,20 @@ _ENTITIES = 250
 _LABEL = 40
 _SNIPPET = 140
 _STATEMENTS = 30  # of a community
-_BEST = 5  # chunks that the way leads to
+_BEST = 5  # chunks to which the highlighted path leads
 _LINES = 3  # from a chunk to entities
-_SOURCES = 3  # chunks that a community is shown with
+_SOURCES = 3  # chunks shown with a community
 
 
 @dataclass(frozen=True)
 class Shown:
-    """What the page shows.
+    """The contents of the page.
 
     Attributes
     ----------
-    communities : numbers, parents before children
-    entities : keys
-    chunks : ids
+    communities : numbers of communities, parents before children
+    entities : keys of entities
+    chunks : ids of chunks
     sources : community -> ids of the first chunks that state something inside it
     """
 
@@ -51,7 +51,7 @@ def rows_to_show(view: GraphView, query: LastQuery | None) -> Shown:
     found: GraphRAGFound | None = None if query is None else query.found
     hierarchy, names = view.hierarchy, view.entities.names
     answer = [node_id for node_id, _ in (query.answer if query else ())]
-    if found is not None:  # of a report its first source
+    if found is not None:  # for a report, its first source
         reports = {
             node_id: [child.node_id for child in node.child_nodes or ()] for node_id, node in found.derived.items()
         }
@@ -127,7 +127,7 @@ def _communities(
     path: Container[int],
     read: Container[int],
 ) -> Iterator[Node]:
-    """The communities that are shown, with their reports."""
+    """The communities on the page, with their reports."""
     hierarchy, planner = view.hierarchy, view.planner
     top = max((int(hierarchy.level[community]) for community in shown.communities), default=0)
     for community in shown.communities:
@@ -178,14 +178,14 @@ def _counts(state: GraphRAGState, view: GraphView) -> dict[str, int]:
         "written reports": len(view.known(state.reports)),
     }
     if failed := sum(bool(written.error) for written in state.reports.values()):
-        counts["of these made of statements, since the model failed"] = failed
+        counts["of these made of statements because the model failed"] = failed
     return counts
 
 
 def _report_text(state: GraphRAGState, view: GraphView, community: int, chunks: Sequence[str]) -> str:
-    """What a community is shown with: its report, then the beginnings of its first chunks."""
+    """The text of a community: its report, then the beginnings of its first chunks."""
     report = state.report(view, community)
-    title = report.title if len(report.title) > _LABEL else ""  # else the label has it
+    title = report.title if len(report.title) > _LABEL else ""  # otherwise the label has it
     lines = [title, report.summary, *(finding.text for finding in report.findings[:_STATEMENTS])]
     listed = [f"Chunk: {shorten(chunk, _SNIPPET, placeholder='…')}" for chunk in chunks]
     return "\n".join([*filter(None, lines), "", *listed]).strip()
@@ -210,7 +210,7 @@ def _entity(view: GraphView, key: str, linked: bool, highlighted: bool, found: G
 
 
 def _ends(view: GraphView, found: GraphRAGFound | None, chunk: str) -> list[str]:
-    """The entities of a chunk that a line is drawn to: the most active."""
+    """The entities to which a chunk has a line: the most active."""
     active: Mapping[str, float] = {} if found is None else found.active
     return sorted(view.entities_of.get(chunk, ()), key=lambda key: (-active.get(key, 0.0), key))[:_LINES]
 
@@ -272,7 +272,7 @@ def _facts(view: GraphView, found: GraphRAGFound) -> dict[str, Any]:
     if found.cut is not None:
         facts["reports read"] = len(found.cut.communities)
         facts["communities opened"] = len(found.cut.opened)
-        facts["not opened for want of tokens"] = len(found.cut.refused)
+        facts["not opened for lack of tokens"] = len(found.cut.refused)
         facts["tokens"] = found.tokens
     if found.calls:
         facts["calls of a model"] = found.calls

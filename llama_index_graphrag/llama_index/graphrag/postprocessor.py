@@ -26,18 +26,18 @@ _RANK_OFFSET = 60  # of reciprocal rank fusion (Cormack, Clarke and Buettcher, S
 class GraphRAGPostprocessor(DerivedPostprocessor):
     """Reranks the nodes of any retriever by the entities that they share, and adds chunks about these.
 
-    1. The entities of the question and of the nodes are active, those of better ranked nodes more; neighbours in the
+    1. The entities of the question and of the nodes are active, more so for better ranked nodes. Neighbours in the
        graph get a share.
-    2. Nodes are ranked by reciprocal rank fusion of the ranks given and of the ranks by active entities.
-    3. At most `max_added` chunks of the index that were not among the nodes are added, at their rank.
+    2. Nodes are ranked by reciprocal rank fusion of the given ranks and the ranks by active entities.
+    3. At most `max_added` other chunks of the index are added, at their rank.
 
-    Nodes that the index does not contain keep the rank given. Scores are those of the fusion, in (0, 1/30).
+    Nodes that the index does not contain keep the given rank. Scores are those of the fusion, in (0, 1/30).
 
     Parameters
     ----------
     index : the :class:`GraphRAGIndex` whose graph is used
-    max_added : chunks that may be added, at least 0 [3]
-    filters : the graph is that of the chunks that pass them, and no other chunk is added [None]
+    max_added : the largest number of chunks to add, at least 0 [3]
+    filters : metadata filters; the graph has only chunks that pass, and only these are added [None]
     top_n, token_budget : see :class:`~llama_index.ragkit.index.postprocessor.DerivedPostprocessor`
 
     Raises
@@ -49,7 +49,7 @@ class GraphRAGPostprocessor(DerivedPostprocessor):
     method: ClassVar[str] = "graphrag"
     keywords: ClassVar[type] = GraphRAGPostprocessorKeywords
 
-    max_added: Annotated[int, count(0)] = Field(default=3, description="Chunks that may be added.")
+    max_added: Annotated[int, count(0)] = Field(default=3, description="The largest number of chunks to add.")
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 

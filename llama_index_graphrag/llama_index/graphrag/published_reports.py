@@ -1,10 +1,9 @@
-"""Reports of the command-line tool for communities of an index that are about the same.
+"""Reports of the command-line tool for the matching communities of an index.
 
-A report is taken for a community with the same entities, if everything that it was written from is still there and
-nothing was added: its text units are in the index, unchanged, and no other chunk states anything inside the community.
-Entities that only relations or claims name have no part in this, since the tool has them in no community. What a report
-rests on are all text units of its entities, of their relations and of the claims whose subjects they are, whether it
-cites them or not, so that it goes with the first of them that is deleted.
+A report is taken over for a community with the same entities if its sources are complete: its text units are in the
+index, unchanged, and no other chunk states anything inside the community. Entities that only relations or claims name
+do not count, since the tool has them in no community. A report rests on all text units of its entities, of their
+relations and of the claims whose subjects they are, cited or not, so it is deleted with the first of these.
 """
 
 from collections import defaultdict
@@ -26,15 +25,15 @@ __all__ = ["ImportedReports", "published_reports"]
 
 
 class ImportedReports(NamedTuple):
-    """What became of the reports of a run.
+    """Counts of an import of the reports of a run.
 
     Attributes
     ----------
-    taken : reports that stand for a community now
-    needless : of communities that have a report already, or whose statements are shorter than a report
-    unmatched : for which there is no community of the same entities and statements
-    dropped_citations : of the reports taken: records that they cite and were not written from
-    dropped_findings : of the reports taken: findings that cite nothing else
+    taken : reports that were taken over for a community
+    needless : reports of communities that already have one, or whose statements are shorter than a report
+    unmatched : reports without a community of the same entities and statements
+    dropped_citations : citations, in the taken reports, of records from which these were not written
+    dropped_findings : findings, in the taken reports, that cite nothing else
     """
 
     taken: int
@@ -47,7 +46,7 @@ class ImportedReports(NamedTuple):
 def published_reports(
     run: PublishedRun, view: GraphView, present: Collection[str], known: Collection[str]
 ) -> tuple[dict[str, WrittenReport], ImportedReports]:
-    """The reports of a run by the keys of the communities that they fit.
+    """The reports of a run, by the keys of the matching communities.
 
     Parameters
     ----------
@@ -92,17 +91,17 @@ def published_reports(
 
 
 def _keys(view: GraphView, row: PublishedRow) -> set[str]:
-    """The entities that a row is about, as the index resolves its names in the documents that state it."""
+    """The entities of a row, as the index resolves its names in the documents that state it."""
     documents = {view.graph.chunks[unit].document for unit in row.units if unit in view.graph.chunks}
     return {view.graph.key(name, document) for name in row.names for document in documents} - {""}
 
 
 def _checked(report: PublishedReport, shown: Mapping[tuple[str, int], PublishedRow]) -> CheckedFindings:
-    """The findings of a report, with the text units of what they cite.
+    """The findings of a report, with the text units of the records that they cite.
 
     Parameters
     ----------
-    shown : what the report was written from, by (table, number) as reports cite it
+    shown : the records from which the report was written, by (table, number) as in citations
     """
     findings = []
     foreign = without_source = 0

@@ -1,4 +1,4 @@
-"""`GraphRAGQueryEngine`: reports on the whole corpus, and an answer by map and reduce."""
+"""`GraphRAGQueryEngine`: answers from reports on the whole corpus by map and reduce."""
 
 from typing import TYPE_CHECKING
 
@@ -39,9 +39,9 @@ class GraphRAGQueryEngine(ShortRepr, RetrieverQueryEngine):
 
         Parameters
         ----------
-        answer_llm : reads the batches and answers; default that of the index
+        answer_llm : reads the batches and answers; default the LLM of the index
         batch_tokens, reduce_tokens : see :class:`ReportMapReduce`
-        kwargs : of the retriever; `mode` is "global" unless another is given
+        kwargs : keywords of the retriever; the default of `mode` is "global"
 
         Raises
         ------

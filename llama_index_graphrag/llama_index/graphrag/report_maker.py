@@ -21,7 +21,7 @@ class ReportMaker:
 
     Parameters
     ----------
-    storage, resources, config : of the index
+    storage, resources, config : those of the index
     """
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphRAGConfig) -> None:
@@ -31,19 +31,19 @@ class ReportMaker:
 
     @property
     def by_model(self) -> bool:
-        """Whether reports are written by a model; otherwise they are chosen statements, made when they are read."""
+        """Whether a model writes reports; otherwise they are chosen statements, made when they are read."""
         return self._resources.summarizer is not None and self._resources.summarizer.needs_llm
 
     def make(
         self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
     ) -> Steps[tuple[dict[str, WrittenReport], dict[str, str]]]:
-        """Write reports without storing them: reports by key, and at which the summarizer failed, and why.
+        """Write reports without storing them; returns them by key, and why the summarizer failed at others.
 
-        With a fallback, the latter are written too, and made of statements.
+        With a fallback, these are made of statements and returned, too.
 
         Parameters
         ----------
-        todo : children before the plans that read them; plans of a level are written at once
+        todo : plans, children before the plans that read them; plans of one level are written at once
         """
         written: dict[str, WrittenReport] = {}
         failed: dict[str, str] = {}
@@ -84,6 +84,6 @@ class ReportMaker:
         return WrittenReport(report, plan.nodes, tuple(cache_keys), dropped)
 
     def release(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
-        """Release the entries of the cache that reports use."""
+        """Release the cache entries that reports use."""
         uses = {self._storage.cache_user(key): list(written.cache_keys) for key, written in reports.items()}
         yield from self._resources.release({user: keys for user, keys in uses.items() if keys})

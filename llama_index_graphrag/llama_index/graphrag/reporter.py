@@ -28,9 +28,9 @@ __all__ = ["ReportWriter", "read_report"]
 
 _DEFAULT_RETRY = RetryPolicy()
 _MOST_RATING = 10.0
-_ANY_WORD = 1e-9  # share of a title or a finding that the statements must have: one word
+_ANY_WORD = 1e-9  # least share of the words of a title or finding in the statements: one word
 _LINE_END = 1  # token after a statement
-_LEAST_PART = 64  # tokens of what is written about a part of the statements
+_LEAST_PART = 64  # least tokens of the reply about a part of the statements
 _NUMBERED = re.compile(r"^\s*\[?(\d+)[\].)]")
 
 
@@ -63,15 +63,14 @@ class ReportWriter(Summarizer):
 
     Parameters
     ----------
-    llm : default that of the index, else `Settings.llm`; resolved when first needed
+    llm : default the LLM of the index, else `Settings.llm`; resolved when first needed
     prompt : replaces `REPORT_PROMPT`; variables `statements`, `max_tokens`,
         `max_words`
     retry : how calls are retried; a reply without findings counts as a failure
     same_language : whether a report that is clearly in another language than the statements is refused [True]
-    min_in_text : least share of the words of a report, but for those of the prompt, that the statements must have, in
-        [0, 1]. A report with fewer is a failure; a summary with fewer, a title or a finding without any, and sentences
-        in which the model speaks of itself are left out. 0 for no check; there is none either without `same_language`
-        [0.2]
+    min_in_text : least share of a report's words, without those of the prompt, that occur in the statements, in [0, 1].
+        A report with fewer is a failure. A summary with fewer, a title or finding with none, and sentences in which the
+        model speaks of itself are left out. 0 or `same_language=False` for no check [0.2]
     """
 
     without_llm: ClassVar[str] = "summarizer=None, which takes reports from the statements themselves"
@@ -95,11 +94,11 @@ class ReportWriter(Summarizer):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """Class and prompt, without the model, so that it can be replaced by a better one."""
+        """Class and prompt; the model is not included, so you can replace it with a better one."""
         return {"class": type(self).__name__, **self.prompt_versions()}
 
     def check_llm(self, llm: LLM | None) -> None:
-        """Check that there is a language model; `llm` is that of the index.
+        """Check that there is a language model; `llm` is the one of the index.
 
         Raises
         ------
@@ -117,17 +116,17 @@ class ReportWriter(Summarizer):
         cache: ExtractionCache | None = None,
         user: str = "",
     ) -> Steps[tuple[str, list[str]]]:
-        """One call, or one for each part of the statements that the model reads at once; findings stand together then.
+        """One call, or one for each part of the statements if they do not fit the model; the findings are then joined.
 
         Parameters
         ----------
-        texts : the statements, each with its number before it
+        texts : the statements, each preceded by its number
         max_tokens, llm, cache, user : see :meth:`~llama_index.ragkit.Summarizer.summarize`
         embed_model : not used
 
         Returns
         -------
-        The report as JSON, and the keys of the cache entries that were used.
+        The report as JSON, and the keys of the used cache entries.
         """
         check_count("max_tokens", max_tokens, 1)
         model = find_llm(self._llm or llm, self.without_llm)
@@ -141,7 +140,7 @@ class ReportWriter(Summarizer):
             for part in parts:
                 each = max_tokens if len(parts) == 1 else max(_LEAST_PART, max_tokens // len(parts))
                 replies.append((yield from self._report(context, [text for _, text in part], each)))
-            # A server that takes less than the model declares was sent less than it was to be.
+            # If the server accepts less than the model declares, statements were cut: divide them again.
             if self._room(model, max_tokens) >= room:
                 break
         findings = [finding for reply in replies for finding in reply.findings]
@@ -168,7 +167,7 @@ class ReportWriter(Summarizer):
         return prompt_room(llm, self.prompt("report"), _reply_tokens(max_tokens), **self.lengths(max_tokens))
 
     def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
-        """As for every summarizer, with a call for each part that the model reads at once."""
+        """As for every summarizer, with a call for each part that fits the model."""
         parts = max(1, math.ceil(tokens / self._room(self._llm or llm, max_tokens)))
         return Estimate(parts, round(tokens), max_tokens)
 
@@ -186,7 +185,7 @@ def _parsed(reply: str) -> _Reply:
 
 
 def _cited(reply: str, numbers: Mapping[int, Sequence[str]], held: Callable[..., str], least: float) -> _Reply:
-    """A report about the statements that it was given, of which at least one finding cites one of them."""
+    """A report about the given statements; at least one finding must cite one of these."""
     read = _parsed(reply)
     held("\n".join([read.title, read.summary, *(finding.text for finding in read.findings)]), least=least)
 
@@ -210,15 +209,15 @@ def _cited(reply: str, numbers: Mapping[int, Sequence[str]], held: Callable[...,
 def read_report(
     text: str, key: str, sources: Mapping[int, Sequence[str]], title: Callable[[], str], left_out: int
 ) -> tuple[Report, CheckedFindings]:
-    """The report that a summarizer wrote, and its findings with the counts of what was dropped.
+    """The report that a summarizer wrote, and its findings with the counts of dropped ones.
 
-    A text that is no JSON of :class:`ReportWriter`, as other summarizers write it, is one finding that rests on all
+    A text without the JSON of :class:`ReportWriter`, as other summarizers write it, is one finding that rests on all
     sources.
 
     Parameters
     ----------
     key, left_out : see :class:`~llama_index.graphrag.reports.report.Report`
-    sources : number of a statement -> ids of the nodes that it rests on
+    sources : number of a statement -> ids of the nodes on which it rests
     title : the title of a report without one
 
     Raises

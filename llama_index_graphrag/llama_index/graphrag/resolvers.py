@@ -1,4 +1,4 @@
-"""Resolvers: which names of a document are the same entity, beyond the rules on names."""
+"""Resolvers: judge which names of a document are the same entity, beyond the rules on names."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ class EntityResolver(PromptHolder, ABC):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """Class, threshold and prompts, without the model, so that it can be replaced by a better one."""
+        """Class, threshold and prompts; the model is not included, so you can replace it with a better one."""
         return {"class": type(self).__name__, "threshold": str(self.threshold), **self.prompt_versions()}
 
     @abstractmethod
@@ -64,12 +64,12 @@ class EntityResolver(PromptHolder, ABC):
 
         Parameters
         ----------
-        llm : the index's, for a resolver that needs one and has none of its own
+        llm : the LLM of the index, for a resolver that needs one and has none
         cache, user : the cache of replies, and the user of its entries
 
         Returns
         -------
-        The judgement, and the entries of the cache that were used.
+        The judgement, and the keys of the used cache entries.
 
         Raises
         ------
@@ -93,7 +93,7 @@ class CosineResolver(EntityResolver):
     def same(
         self, pair: CandidatePair, *, llm: LLM | None = None, cache: ExtractionCache | None = None, user: str = ""
     ) -> tuple[bool, list[str]]:
-        """Yes, without a call."""
+        """Always yes, without a call."""
         return True, []
 
 
@@ -103,7 +103,7 @@ class LLMResolver(EntityResolver):
     Parameters
     ----------
     threshold : see :class:`EntityResolver` [0.8]
-    llm : default that of the index, else `Settings.llm`; resolved when first needed
+    llm : default the LLM of the index, else `Settings.llm`; resolved when first needed
     prompt : replaces `RESOLVE_PROMPT`; variables `kind`, `first`, `second`, `statements`
     retry : how calls are retried; a reply that is neither yes nor no counts as a failure
     """

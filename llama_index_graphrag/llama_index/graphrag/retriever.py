@@ -45,40 +45,40 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _BUDGET = 12_000  # tokens of reports, or of a mixed context, as published
-_BESIDE_OTHERS = 0.15  # of its walk beside other walks over names, which are trusted less often in vain
-_TRIES = 5  # of a question beside which other processes write
-_MOST_FILTERED = 20_000  # chunks whose communities are found for one question
+_BESIDE_OTHERS = 0.15  # weight of its walk next to other walks over names, which are trusted in vain less often
+_TRIES = 5  # of a question while other processes write
+_MOST_FILTERED = 20_000  # most chunks whose communities are found for one question
 
 
 class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGExplanation]):
     """Retrieves from a :class:`GraphRAGIndex`.
 
     - `mode="local"`: entities that the question names, and those of the chunks nearest to it, activate the chunks that
-      state something about them; the score of a chunk is its nearness to the question, dense and lexical together,
+      state something about them. The score of a chunk is its nearness to the question, dense and lexical together,
       plus the logarithm of its share of the activations, as far as that can be trusted. It needs no LLM.
-    - `mode="global"`: reports of communities that together cover the corpus, those nearest to the question in more
-      detail, within `token_budget`. Results are report nodes, which name their sources. With `relevance_budget` of
-      `published` an LLM tests one chunk after another, and results are the relevant chunks.
-    - `mode="drift"`: an LLM answers from reports, then asks follow-up questions; results are the chunks that its
-      answers rest on.
+    - `mode="global"`: reports of communities that together cover the corpus, in more detail near the question, within
+      `token_budget`. Results are report nodes, which name their sources. With `relevance_budget` of `published`, an LLM
+      tests one chunk after another, and results are the relevant chunks.
+    - `mode="drift"`: an LLM answers from reports, then asks follow-up questions; results are the chunks on which its
+      answers rest.
     - `mode="basic"`: chunks only by nearness.
 
     If a part of the method does not apply, or a model fails, chunks are ranked by nearness; :meth:`explain` and an
-    event (:class:`~llama_index.ragkit.FallbackEvent`) report this. Under a filter, the graph is that of only the
-    allowed chunks.
+    event (:class:`~llama_index.ragkit.FallbackEvent`) report this. Under a filter, the graph has only the allowed
+    chunks.
 
-    Scores are always in [0, 1], higher is better, and comparable only within one answer: shares of a full answer with
-    `mode="drift"`, 1 / rank with the published order of chunks by entities, and otherwise mapped so that 0.5 is a
-    cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`), for reports among all communities.
-    Scores do not depend on the scale of the embedding model's cosines.
+    Scores are in [0, 1]; higher is better. They are comparable only within one answer, and do not depend on the scale
+    of the embedding model's cosines. With `mode="drift"` they are shares of a full answer; with the published order of
+    chunks by entities, 1 / rank. Otherwise they are mapped so that 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`), for reports among all communities.
 
     Parameters
     ----------
     index : the index to search
     mode : see above ["local"]
-    token_budget : of all nodes; where it is None, reports and mixed contexts have 12,000 tokens
-    similarity_top_k : of chunks, 10 at most if it is not given; of reports and mixed contexts, which are limited by
-        `token_budget` alone if it is not given
+    token_budget : tokens of all nodes; None for 12,000 tokens of reports and mixed contexts
+    similarity_top_k : the largest number of results. If it is not given, there are at most 10 chunks, and only
+        `token_budget` limits reports and mixed contexts
     llm, prompts, retry : for `mode="drift"` (prompts "hypothesis", "primer", "follow_up"), `rating_threshold` ("rate")
         and `relevance_budget` ("relevance")
     kwargs : see :class:`~llama_index.graphrag.config.SearchConfig` and
@@ -87,7 +87,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     Raises
     ------
     ConfigurationError
-        If a parameter is invalid, or with `entities_top_k` for an index without `entity_vectors`.
+        If a parameter is invalid, or `entities_top_k` is given for an index without `entity_vectors`.
     """
 
     default_prompts = {  # noqa: RUF012 - read only
@@ -107,10 +107,10 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     ) -> None:
         super().__init__(index, **kwargs)
         self._most_of_reports = kwargs.get("similarity_top_k")
-        self._to_store: dict[str, tuple[GraphView, WrittenReport]] = {}  # with the communities that they are of
+        self._to_store: dict[str, tuple[GraphView, WrittenReport]] = {}  # each with the graph of its community
         if self.options.entities_top_k and not index.config.entity_vectors:
             raise ConfigurationError(
-                f"entities_top_k={self.options.entities_top_k} links entities by their vectors, and this index was "
+                f"entities_top_k={self.options.entities_top_k} links entities by their vectors, but this index was "
                 "built with entity_vectors=False. Build it with entity_vectors=True, or leave entities_top_k at 0."
             )
 
@@ -118,7 +118,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     def paper(mode: SearchMode = "local") -> dict[str, Any]:
         """The published search as keywords: `index.as_retriever(**GraphRAGRetriever.paper())`.
 
-        For an index with `entity_vectors=True`, such as one of `**GraphRAGIndex.paper()`.
+        It needs an index with `entity_vectors=True`, such as one built with `**GraphRAGIndex.paper()`.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return found
 
     def search(self, question: str) -> Steps[GraphRAGFound | None]:
-        """The search alone, without its results, events and record; None where there is nothing to search."""
+        """Only the search, without results, events and record; None if there is nothing to search."""
         return (yield from self._with_communities(partial(self._search_steps, QueryBundle(question))))
 
     def _search_steps(self, bundle: QueryBundle) -> Steps[GraphRAGFound | None]:
@@ -175,13 +175,13 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
     @property
     def _writes_reports(self) -> bool:
-        """Whether a question writes the reports that it reads."""
+        """Whether a question writes missing reports that it reads."""
         return self._index.config.reports == "lazy" and self._builder.reports.by_model
 
     def _write_reports(
         self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]
     ) -> Steps[tuple[Mapping[str, WrittenReport], str]]:
-        """Write reports, to be stored after the question."""
+        """Write reports that are stored after the question."""
         written, failed = yield from self._builder.reports.make(state, view, todo)
         self._to_store.update({key: (view, report) for key, report in written.items()})
         reason = ""
@@ -190,7 +190,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return written, reason
 
     def _keep_reports(self) -> Steps[None]:
-        """Store the reports that questions had written, if what they rest on is still there."""
+        """Store the reports that questions had written, if their sources still exist."""
         while self._to_store:
             key, (view, report) = self._to_store.popitem()
             written = {key: report}
@@ -198,14 +198,14 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
                 written[other] = self._to_store.pop(other)[1]
             try:
                 yield from self._index.writer.revise(partial(self._builder.keep_reports, view, written))
-            except (ConcurrentWriteError, ReadOnlyError) as error:  # the question is answered all the same
-                logger.warning("%d reports were written and not stored. %s", len(written), error)
+            except (ConcurrentWriteError, ReadOnlyError) as error:  # the question is answered anyway
+                logger.warning("%d reports were written but not stored. %s", len(written), error)
 
-    # -- what a question reads ------------------------------------------------------------------------
+    # -- data of a question ---------------------------------------------------------------------------
 
     @property
     def _reads_whole(self) -> bool:
-        """Whether a question reads more than the chunks near to it and the entities that these lead to."""
+        """Whether a question reads more than the chunks near to it and the entities to which these lead."""
         options = self.options
         return options.mode in ("global", "drift") or (options.mode == "local" and options.context == "mixed")
 
@@ -214,7 +214,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return max(super()._wanted, self.options.published.relevance_budget or 0)
 
     def _selection(self, builder: Builder[Any, GraphRAGState]) -> Steps[Selection]:
-        """Which chunks count; for a question that reads the whole under a filter, one by one."""
+        """The chunks that count; for a question that reads the whole under a filter, as a list of chunks."""
         each = self._reads_whole or self.options.entities_top_k
         selection = yield from builder.select(self.selection, _MOST_FILTERED if each else None)
         if selection.filters is None or not each:
@@ -223,9 +223,9 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         only = [rows.ids[row] for row in np.flatnonzero(selection.mask(rows))] if len(rows) else []
         if len(only) > _MOST_FILTERED:
             raise ConfigurationError(
-                f"{len(only)} chunks pass the filter. In an index that is served from stores, "
-                f"mode={self.options.mode!r} reads what up to {_MOST_FILTERED} of them state: narrow the filter, or "
-                "build an index for each of its values, each with a tenant= of its own."
+                f"{len(only)} chunks pass the filter. In an index served from stores, mode={self.options.mode!r} "
+                f"reads the statements of at most {_MOST_FILTERED}. Narrow the filter, or build an index for each of "
+                "its values, each with its own tenant=."
             )
         return replace(selection, only=only)
 
@@ -236,9 +236,9 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return (yield from self._with_communities(partial(super()._explain_steps, question)))
 
     def _with_communities(self, ask: Callable[[], Steps[T]]) -> Steps[T]:
-        """Ask, after communities were found if the question reads them, and store the reports that it had written.
+        """Find communities if the question reads them, ask, and store the reports that the question had written.
 
-        Both are writes, which are not made while a question reads one state of the index.
+        Finding and storing are writes, which cannot happen while a question reads one state of the index.
         """
         for tries_left in reversed(range(_TRIES)):
             yield from self._find_communities()
@@ -302,6 +302,6 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return [replace(each, by=by.get(each.node_id, "")) for each in explained]
 
     def _failed_reports(self) -> Steps[list[str]]:
-        """Ids of the reports that are made of statements since the summarizer failed, stored or not yet."""
+        """Ids of the reports that are made of statements because the summarizer failed, stored or not yet."""
         failed = [key for key, (_, written) in self._to_store.items() if written.error]
         return [report_id(key) for key in [*failed, *(yield from self._builder.communities.by_rules())]]

@@ -30,8 +30,8 @@ from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["NEAREST", "GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
 
-NEAREST = 200  # chunks that communities are ranked by, and among which the hundred nearest are certain to be
-_MOST_VIEWS = 4  # of filtered queries; another costs a pass over the statements
+NEAREST = 200  # chunks by which communities are ranked; they certainly include the hundred nearest
+_MOST_VIEWS = 4  # views of filtered queries to keep; another costs a pass over the statements
 
 
 def name_id(name: str) -> str:
@@ -52,10 +52,10 @@ class WrittenReport:
     Attributes
     ----------
     report : the report
-    nodes : ids of all nodes that it was made from
+    nodes : ids of all nodes from which it was made
     cache_keys : entries of the extraction cache that it uses
-    dropped : citations of unknown statements, and findings without sources
-    error : why the summarizer failed, if the report is made of statements in its place; "" otherwise
+    dropped : numbers of citations of unknown statements, and of findings without sources
+    error : why the summarizer failed, if the report is made of statements instead; "" otherwise
     """
 
     report: Report
@@ -70,7 +70,7 @@ class WrittenReport:
         return count_tokens(self.report.text)
 
     def record(self) -> dict[str, Any]:
-        """For storage; :meth:`from_record` reads it."""
+        """The report as plain data, for storage; :meth:`from_record` reads it back."""
         return {
             "report": self.report.record(),
             "nodes": list(self.nodes),
@@ -94,16 +94,16 @@ class WrittenReport:
 
 @dataclass(frozen=True, eq=False)
 class GraphView:
-    """The graph of the chunks that a query may see, its communities and what their reports are made of.
+    """The graph of the chunks that a query may see, its communities and the plans of their reports.
 
     Attributes
     ----------
-    graph : the statements of these chunks and of no others
-    clustering : finds the communities, when they are first needed
+    graph : the statements of only these chunks
+    clustering : finds the communities when they are first needed
     config : budgets of reports
-    maker : what decides how reports are written
+    maker : fingerprint of the summarizer
     whole : whether the chunks are all chunks of their scopes, so that the reports are those of the index
-    part : entities and chunks that were read for a question, without what is stated; None for those of the graph
+    part : entities and chunks that were read for a question, without statements; None for those of the graph
     """
 
     graph: StatementGraph
@@ -125,17 +125,17 @@ class GraphView:
 
     @cached_property
     def planner(self) -> Planner:
-        """What each report is made of."""
+        """The plans of the reports."""
         return Planner(self.graph, self.entities, self.hierarchy, self.config, self.maker, count_tokens)
 
     @cached_property
     def names(self) -> Mapping[str, tuple[str, ...]]:
-        """Normalised name -> the entities that it may stand for."""
+        """Normalised name -> the entities for which it may stand."""
         return known_names(self.graph) if self.part is None else self.part.names
 
     @cached_property
     def entities_of(self) -> Mapping[str, tuple[str, ...]]:
-        """Chunk -> the entities that it names, sorted; of a part, those that are known."""
+        """Chunk -> the entities that it names, sorted; for a part, only those that were read."""
         if self.part is not None:
             return self.part.entities_of
         found: dict[str, list[str]] = {}
@@ -149,7 +149,7 @@ class GraphView:
         return chunk_shares(self.graph, active) if self.part is None else self.part.shares(active)
 
     def places(self, keys: Iterable[str]) -> list[int]:
-        """The places of entities in the order that the communities are runs of."""
+        """The places of entities in the order of the hierarchy, of which communities are runs."""
         return [self.entities.position[key] for key in keys if key in self.entities.position]
 
     def places_of(self, chunks: Sequence[str]) -> dict[str, list[int]]:
@@ -157,30 +157,30 @@ class GraphView:
         return {chunk: self.places(self.entities_of.get(chunk, ())) for chunk in chunks}
 
     def has(self, node_id: str) -> bool:
-        """Whether a chunk is there."""
+        """Whether a chunk exists."""
         return node_id in self.graph.chunks
 
     @immediate
     def load(self, communities: Iterable[int]) -> None:
-        """Read what the reports of communities are made of, where it is not in memory."""
+        """Read the plans of the reports of communities if they are not in memory."""
         return None
 
     def written(self, reports: Mapping[str, WrittenReport], plan: ReportPlan) -> WrittenReport | None:
-        """The written report of a plan, if it rests on chunks of the view alone."""
+        """The written report of a plan, if it rests only on chunks of the view."""
         found = reports.get(plan.key)
         return found if found is not None and self.graph.chunks.keys() >= set(found.nodes) else None
 
     def known(self, reports: Mapping[str, WrittenReport]) -> set[str]:
-        """The keys of the written reports that rest on chunks of the view alone."""
+        """The keys of the written reports that rest only on chunks of the view."""
         return {key for key, written in reports.items() if self.graph.chunks.keys() >= set(written.nodes)}
 
     def size(self, reports: Mapping[str, WrittenReport], plan: ReportPlan) -> int:
-        """Tokens of a report: of a written one, or at most."""
+        """Tokens of a report: its size if it is written, else an upper bound."""
         found = self.written(reports, plan)
         return self.planner.size(plan) if found is None else found.tokens
 
     def plans(self) -> list[ReportPlan]:
-        """What the report of every community is made of."""
+        """The plan of the report of every community."""
         return [self.planner.plan(community) for community in range(len(self.hierarchy))]
 
 
@@ -197,11 +197,11 @@ class GraphViews:
     _restricted: dict[frozenset[str], GraphView] = field(default_factory=dict)
 
     def restricted(self, allowed: frozenset[str]) -> GraphView:
-        """The graph of these chunks alone.
+        """The graph of only these chunks.
 
         Parameters
         ----------
-        allowed : ids of chunks, others too
+        allowed : ids of chunks; others have no effect
         """
         views = self._restricted
         if allowed not in views:
@@ -225,7 +225,7 @@ class GraphViews:
 
 @dataclass(frozen=True, eq=False)
 class GraphRAGState:
-    """Chunks, the names in them, and what they state: all of an index, or the part that a question needs.
+    """Chunks, their names and their statements: the whole index, or the part that a question needs.
 
     Attributes
     ----------
@@ -234,9 +234,9 @@ class GraphRAGState:
     views : the graph of all chunks, and those of filtered queries
     reports : key -> the report, for reports that a summarizer wrote
     failed : key -> why writing failed, since the index was opened
-    judgements : document -> what a resolver said of the names in it
-    is_part : whether the graph, the names and the reports of these chunks lie where the index is stored, with further
-        chunks: a question reads of them what it needs (:class:`~llama_index.graphrag.graph_parts.GraphParts`)
+    judgements : document -> the judgements of a resolver on the names in it
+    is_part : whether the graph, the names, the reports and other chunks are only in the stores, from which a question
+        reads the part that it needs (:class:`~llama_index.graphrag.graph_parts.GraphParts`)
     """
 
     chunks: Snapshot
@@ -255,19 +255,19 @@ class GraphRAGState:
         reports: Mapping[str, WrittenReport | None],
         judgements: Mapping[str, tuple[Judgement, ...]],
     ) -> "GraphRAGState":
-        """All of an index after a write.
+        """The state of the whole index after a write.
 
         Parameters
         ----------
-        chunks, entities, view, judgements : of all chunks
-        reports : those that were written, and None for those that were deleted
+        chunks, entities, view, judgements : those of all chunks
+        reports : the written reports, and None for deleted ones
         """
         return GraphRAGState(chunks, entities, GraphViews(view), judgements=judgements).with_reports(
             {**self.reports, **reports}
         )
 
     def with_reports(self, reports: Mapping[str, WrittenReport | None]) -> "GraphRAGState":
-        """The same statements with other reports, without those that are None."""
+        """The same statements with other reports; None leaves a report out."""
         return replace(self, reports={key: report for key, report in reports.items() if report is not None})
 
     @property
@@ -276,7 +276,7 @@ class GraphRAGState:
         return self.views.everything
 
     def view(self, allowed: Mask | None) -> GraphView:
-        """The graph of the allowed chunks alone, as an index of nothing else would have it.
+        """The graph of only the allowed chunks, as an index of these would have it.
 
         Parameters
         ----------
@@ -293,7 +293,7 @@ class GraphRAGState:
         return self.views.everything.graph
 
     def name_mask(self, view: GraphView) -> NDArray[np.bool_] | None:
-        """Which rows of `entities` are names of a view, shape (number of names,); None for all."""
+        """A mask of the rows of `entities` that are names of a view, shape (number of names,); None for all."""
         if view is self.everything or self.is_part:
             return None
         mask = np.zeros(len(self.entities), np.bool_)
@@ -302,7 +302,7 @@ class GraphRAGState:
         return mask
 
     def report(self, view: GraphView, community: int) -> Report:
-        """The report of a community: as written, if it is, and else its statements."""
+        """The report of a community, or its statements if it is not written."""
         written = view.written(self.reports, view.planner.plan(community))
         return view.planner.report(community) if written is None else written.report
 

@@ -1,4 +1,4 @@
-"""`StatementRows`: the statements of an index's chunks, as rows; each write changes only those that it touches."""
+"""`StatementRows`: the statements of an index's chunks, as rows; a write changes only the rows that it touches."""
 
 import json
 from collections import Counter
@@ -43,14 +43,14 @@ _SCOPES = "statement_scopes"
 class StatementRows:
     """Reads and writes the statements of one index.
 
-    A record for each chunk holds what it states and for which longer names its names stand; one for each document, its
-    chunks; one for each hash of a node, the chunks that have it; one for each scope, how many chunks it has. The graph
-    has what follows from these, as sums (:mod:`llama_index.graphrag.rows.statement_edges`).
+    There is a record for each chunk, with its statements and the longer names for which its names stand; for each
+    document, with its chunks; for each hash of a node, with its chunks; and for each scope, with its number of chunks.
+    The graph has the sums that follow from these (:mod:`llama_index.graphrag.rows.statement_edges`).
 
     Parameters
     ----------
     rows : the graph
-    records : of the index, in the same database
+    records : the records of the index, in the same database
     stated : whether the graph keeps track of names that are embedded
 
     Attributes
@@ -76,7 +76,7 @@ class StatementRows:
         return [node_id for record in found.values() for node_id in record["chunks"]]
 
     def are_all(self, chunks: Iterable[ChunkStatements]) -> Steps[bool]:
-        """Whether some chunks are as many as their scopes have; an earlier version did not count these."""
+        """Whether these are all chunks of their scopes; False if an earlier version did not count these."""
         seen = Counter(map(_scope_key, chunks))
         sizes = yield from self._records.get_many(_SCOPES, sorted(seen))
         return all(sizes.get(scope) == {"chunks": number} for scope, number in seen.items())
@@ -91,7 +91,7 @@ class StatementRows:
 
         Parameters
         ----------
-        names : each with the number of the chunks that state it and are about to be removed
+        names : name -> number of chunks that state it and are about to be removed
         """
         return (yield from offload(self._still_stated, sorted(names.items()))) if names else set()
 
@@ -99,15 +99,15 @@ class StatementRows:
         with self.graph.reader() as reader:
             rows = reader.fetch(np.array([stated_number(name) for name, _ in names], np.int64))
         counts = np.zeros(len(names), np.int64)
-        counts[np.diff(rows.indptr) > 0] = rows.records["count"]  # one a name
+        counts[np.diff(rows.indptr) > 0] = rows.records["count"]  # one for each name
         return {name for (name, gone), count in zip(names, counts.tolist(), strict=True) if count > gone}
 
     # -- a write ------------------------------------------------------------------------------------
 
     def around(self, removed: Iterable[str], added: Iterable[ChunkStatements]) -> Steps[Rows]:
-        """What a write reads: the rows of chunks that it removes or replaces, of those that their descriptions were
-        merged from too, and of all chunks of the documents of these and of new ones, where a name in one may stand for
-        a longer one in another.
+        """The rows that a write reads: those of chunks that it removes or replaces, of chunks from which their
+        descriptions were also merged, and of all chunks of the documents of these and of new chunks, since a name in
+        one chunk may stand for a longer name in another.
         """
         given = list(added)
         known = yield from self._rows_of([*removed, *(chunk.chunk_id for chunk in given)])
@@ -133,15 +133,15 @@ class StatementRows:
     def change(
         self, before: StatementGraph, after: StatementGraph, was: Mapping[str, int], tokens: Mapping[str, int]
     ) -> Steps[int]:
-        """Store what has changed; to be called within a transaction.
+        """Store the changes; call it within a transaction.
 
-        What a chunk that was stored before had added is subtracted.
+        The counts of a chunk that was stored before are subtracted.
 
         Parameters
         ----------
-        before, after : what :meth:`around` has read, and what has become of it
-        was : tokens of the text of each chunk before
-        tokens : of the text of each new chunk
+        before, after : the graph that :meth:`around` read, and the graph after the write
+        was : tokens of the text of each chunk before the write
+        tokens : tokens of the text of each new chunk
 
         Returns
         -------
@@ -189,7 +189,7 @@ class StatementRows:
 
 
 def part_of_rows(rows: Rows, same: Mapping[str, frozenset[tuple[str, str]]]) -> StatementGraph:
-    """The graph of rows, which have all chunks of their documents.
+    """The graph of rows that have all chunks of their documents.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def tokens_in(rows: Rows) -> dict[str, int]:
 
 
 def graph_of(chunks: Iterable[Resolved]) -> StatementGraph:
-    """The graph of some chunks, with their names as the whole corpus has them."""
+    """The graph of some chunks, with names resolved as in the whole corpus."""
     given = list(chunks)
     short: dict[str, dict[str, str]] = {}
     for chunk, names in given:
@@ -223,7 +223,7 @@ def _scope_key(chunk: ChunkStatements) -> str:
 
 
 def _relevant(graph: StatementGraph, node_id: str) -> Resolved:
-    """A chunk with those of its names that stand for others."""
+    """A chunk, and its names that stand for others."""
     chunk = graph.chunks[node_id]
     short = graph.short.get(chunk.document, {})
     return chunk, {name: short[name] for name, _ in chunk.typed_names if name in short}
@@ -260,12 +260,12 @@ def _resolved(node_id: str, record: Record) -> Resolved:
 def chunk_statements(
     node_id: str, key: str, record: Mapping[str, Any] | None, metadata: Mapping[str, Any], partition_by: str | None
 ) -> ChunkStatements:
-    """What a chunk states, read from its record; a chunk without one states nothing.
+    """The statements of a chunk, read from its record; a chunk without a record states nothing.
 
     Parameters
     ----------
     key : its canonical sort key
-    partition_by : name of the metadata value whose entities are kept apart; None for none
+    partition_by : name of a metadata value; entities of different values are kept apart; None for no partition
     """
     text_hash, rest = key.split("|", 1)
     document, _, place = rest.removesuffix(f"|{node_id}").rpartition("|")
@@ -275,7 +275,7 @@ def chunk_statements(
 
 
 def added_statements(change: Change, partition_by: str | None) -> list[ChunkStatements]:
-    """What the new chunks of a change state; see :func:`chunk_statements`."""
+    """The statements of the new chunks of a change; see :func:`chunk_statements`."""
     return [
         chunk_statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata, partition_by)
         for node in change.added
@@ -283,7 +283,7 @@ def added_statements(change: Change, partition_by: str | None) -> list[ChunkStat
 
 
 def store_rewritten(storage: IndexStorage, chunks: Sequence[ChunkStatements]) -> Steps[None]:
-    """Store the records of chunks that lost a description which was merged from a removed chunk too."""
+    """Store the records of chunks that lost a description that was merged from a removed chunk, too."""
     entries = yield from storage.manifest.entries_of(chunk.chunk_id for chunk in chunks)
     records = {chunk.chunk_id: chunk.record() for chunk in chunks}
     new = {

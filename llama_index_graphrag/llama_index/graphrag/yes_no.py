@@ -32,7 +32,7 @@ def read_yes_no(reply: str) -> bool:
     Raises
     ------
     ParseError
-        If no line of it begins with yes or no, and it is no object that says so.
+        If none of its lines begins with yes or no, and it is not an object with such an answer.
     """
     for line in strip_reasoning(reply).splitlines():
         word = _ANSWER.match(line)

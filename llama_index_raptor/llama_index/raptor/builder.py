@@ -30,16 +30,16 @@ from llama_index.raptor.tree_writer import TreeWriter
 
 __all__ = ["TreeBuilder"]
 
-_AT_ONCE = 200  # new chunks whose neighbours are looked for together
-_MORE = 4  # times as many neighbours are asked for while too few of them are in the tree
+_AT_ONCE = 200  # new chunks whose neighbours are searched for together
+_MORE = 4  # factor by which more neighbours are requested while too few of them are in the tree
 
 
 class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
-    """Keeps the tree as rows, which a write changes along the ways from its chunks to the roots.
+    """Keeps the tree as rows; a write changes those on the paths from its chunks to the roots.
 
-    Where everything is clustered (a first build, an insert of more than a quarter of the chunks,
-    `SummaryMethods.rebuild`) all vectors and the structure of the tree are in memory. What is given in parts is
-    clustered with the last one.
+    When everything is clustered (a first build, an insert of more than a quarter of the chunks,
+    `SummaryMethods.rebuild`), all vectors and the structure of the tree are in memory. Documents that are given in
+    parts are clustered with the last part.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     Attributes
     ----------
-    tree : reads of the tree what questions need
+    tree : reads the parts of the tree that questions need
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", SUMMARIES)
@@ -66,7 +66,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
         self._rows = TreeRows(storage)
         self.tree = TreeView(storage, self._rows)
-        self._rows_differ = False  # from the state in memory
+        self._rows_differ = False  # whether the stored rows differ from the state in memory
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
@@ -76,10 +76,10 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[RaptorState]:
-        """All of the index where it is in memory, else nothing.
+        """The whole index if it is in memory, else an empty state.
 
-        What a write that ended early has left of chunks that are gone is deleted. Rows that it left half-written
-        are stored again with the next write.
+        Remains of deleted chunks that a write left when it ended early are removed. Rows that it left half-written are
+        stored again with the next write.
         """
         found, space = self._vectors(), self.storage.space(SUMMARIES)
         if found is None:
@@ -99,20 +99,20 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         return RaptorState(*(self._vectors() or found), tree, written)
 
     def arrays_of(self, state: RaptorState) -> Arrays:
-        """The tree, and the records of its summaries; none while the stored rows are those of another tree."""
+        """The tree and the records of its summaries; empty while the stored rows are those of another tree."""
         if self._rows_differ:
             return {}
         return nested({**state.tree.packed(), "written": PackedMapping.to_arrays(state.written)})
 
     def load_arrays(self, arrays: Arrays) -> RaptorState | None:
-        """The state of :meth:`arrays_of`, of which objects are made when a search asks for them."""
+        """The state of :meth:`arrays_of`, made into objects when a search needs them."""
         written: PackedMapping[Record] = PackedMapping.of_arrays(part_of(arrays, "written"))
         self._rows_differ = False
         self.storage.struct.counters["summaries"] = len(written)
         return RaptorState(self.storage.snapshot(), self.storage.snapshot(SUMMARIES), Tree.of_packed(arrays), written)
 
     def _vectors(self) -> tuple[Snapshot, Snapshot] | None:
-        """Those of all chunks and summaries, where they are in memory."""
+        """The vectors of all chunks and summaries, if they are in memory."""
         chunks, summaries = self.storage.space().whole(), self.storage.space(SUMMARIES).whole()
         return None if chunks is None or summaries is None else (chunks, summaries)
 
@@ -123,7 +123,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         return TreePart(self.storage, self._rows, change)
 
     def _changed(self, state: RaptorState, part: TreePart) -> RaptorState:
-        """The state after a write, if it is all of the index."""
+        """The state after a write if the whole index is in memory, else the given one."""
         vectors = self._vectors()
         return state if vectors is None else state.changed(*vectors, part.nodes, part.texts)
 
@@ -132,9 +132,9 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     def apply(self, state: RaptorState, change: Change) -> Steps[RaptorState]:
         """Bring the tree up to date.
 
-        New chunks are added to the tree, and every missing summary is written. After a delete without inserts the
-        summaries above the deleted chunks are removed, and are only rewritten at once with `summaries="eager"`. With
-        "on_request" an insert into a tree leaves the summaries above the new chunks unwritten.
+        New chunks are added to the tree, and every missing summary is written. A delete without inserts removes the
+        summaries above the deleted chunks, and rewrites them at once only with `summaries="eager"`. With "on_request",
+        an insert into an existing tree leaves the summaries above the new chunks unwritten.
         """
         part = yield from self._begin(state, change)
         if change.removed:  # delete everything derived from a deleted chunk first
@@ -164,7 +164,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
             yield from self._place(part, new, vectors)
 
     def _place(self, part: TreePart, new: Sequence[str], vectors: NDArray[np.float32]) -> Steps[None]:
-        """Give parents to new chunks, and to those that have waited for them."""
+        """Give parents to new chunks and to waiting chunks."""
         waiting = yield from self._rows.waiting()
         earlier = sorted(set(waiting).difference(new))
         count = len(new) + len(earlier)
@@ -177,7 +177,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         yield from self._rows.delete_waiting(waiting)
 
     def _join(self, part: TreePart, joining: Mapping[str, Sequence[str]], new: Sequence[str]) -> Steps[None]:
-        """Put new chunks into the tree as it is."""
+        """Put new chunks into the existing tree."""
         if self.config.summaries == "on_request":
             yield from part.read_around(joining)
             yield from self._writer(part).save(part.tree.replace({}, joining))
@@ -213,7 +213,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     def _near_in_tree(
         self, vectors: NDArray[np.float32], new: int
     ) -> Steps[tuple[Snapshot, Mapping[str, Sequence[str]]]]:
-        """The chunks near to some of so many new ones, and the parents of those that are in the tree."""
+        """The chunks near to some new chunks, and the parents of those in the tree; `new` counts all new chunks."""
         wanted, near, looking = NEIGHBOURS, Snapshot.empty(), vectors
         parents: dict[str, Sequence[str]] = {}
         while len(looking):
@@ -256,7 +256,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         self._summaries.report(writer.failed, tree.summaries)
 
     def write_missing(self, state: RaptorState) -> Steps[RaptorState]:
-        """Write the missing summaries, and rewrite those above them, which were written without them."""
+        """Write the missing summaries, and rewrite the summaries above them, which were written without them."""
         part = yield from self._begin(state)
         yield from self._place_waiting(part)
         unwritten = yield from self._rows.unwritten()
@@ -274,7 +274,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         return self._changed(state, part)
 
     def derive_waiting(self, state: RaptorState) -> Steps[RaptorState]:
-        """Give parents to the chunks that wait for others."""
+        """Give parents to the chunks that wait for the last part of a write."""
         part = yield from self._begin(state)
         yield from self._place_waiting(part)
         return self._changed(state, part)
@@ -284,7 +284,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
             yield from self._place(part, [], np.zeros((0, 0), np.float32))
 
     def retry(self, state: RaptorState) -> Steps[RaptorState]:
-        """As :meth:`write_missing`, and have written again what rules have written."""
+        """Like :meth:`write_missing`, then have the summaries that rules wrote written again."""
         state = yield from self.write_missing(state)
         part = yield from self._begin(state)
         by_rules = yield from self._by_rules(state)
@@ -294,20 +294,20 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         return self._changed(state, part)
 
     def failures(self, state: RaptorState) -> list[Failure]:
-        """The summaries that are missing, and those that rules have written."""
+        """The missing summaries, and those that rules wrote."""
         return self._summaries.failures(self._unwritten(state), run_steps(self._by_rules(state)))
 
     def _by_rules(self, state: RaptorState) -> Steps[Rows]:
         return marks_of(state.written) if self.storage.is_whole else (yield from self._rows.by_rules())
 
     def missing(self, state: RaptorState) -> int:
-        """How many summaries are missing."""
+        """The number of missing summaries."""
         return len(self._unwritten(state))
 
     def _unwritten(self, state: RaptorState) -> Sequence[str]:
         return state.unwritten if self.storage.is_whole else run_steps(self._rows.unwritten())
 
-    # -- questions where the index is served from stores --------------------------------------------
+    # -- questions to an index served from stores ---------------------------------------------------
 
     def state_for(
         self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection

@@ -1,4 +1,4 @@
-"""All parameters of RAPTOR: those of the tree, those of a search, and the published values of both."""
+"""All parameters of RAPTOR, for the tree and for a search, with the published values of both."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -85,7 +85,7 @@ PAPER_TREE: Mapping[str, Any] = MappingProxyType(
         "summary_tokens": 100,
     }
 )
-"""Parameters of the published tree, those of the authors' code; its clustering is `UMAPGMMClustering`."""
+"""Parameters of the published tree, as in the authors' code; its clustering is `UMAPGMMClustering`."""
 
 _COSINES = {"summary_margin": None, "lexical_weight": 0.0}
 
@@ -95,9 +95,9 @@ PAPER_SEARCHES: Mapping[Version, Mapping[str, Any]] = MappingProxyType(
         "collapsed": {**_COSINES, "mode": "collapsed", "similarity_top_k": 20, "token_budget": 2000},
         # The authors' code: `retrieve(question)`.
         "code": {**_COSINES, "mode": "collapsed", "similarity_top_k": 10, "token_budget": 3500},
-        # Five nodes a layer, of the five layers of summaries and the leaves, all of which are the result.
+        # Five nodes from each of the five layers of summaries and from the leaves; all of them are the result.
         "tree_traversal": {**_COSINES, "mode": "tree_traversal", "beam_width": 5, "similarity_top_k": 30},
         "threshold": {**_COSINES, "mode": "tree_traversal", "min_cosine": 0.5, "similarity_top_k": 100},
     }
 )
-"""Parameters of the published searches, which rank all nodes by the cosine only."""
+"""Parameters of the published searches, which rank all nodes only by their cosine."""

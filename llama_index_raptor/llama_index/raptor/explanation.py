@@ -21,13 +21,13 @@ class RaptorExplanation:
     node_id, text : the node
     score : the retriever's score
     nearness : the score in standard deviations, see :mod:`llama_index.raptor.search.node_scores`
-    cosine, lexical : of question and node: the cosine, and the BM25 score (0 for a summary, or with `lexical_weight=0`)
-    lexical_weight : weight of the BM25 score in nearness that this question chose, in [0, 1]
-    level : 0 for a chunk, above for a summary
+    cosine, lexical : cosine and BM25 score of question and node; BM25 is 0 for a summary and with `lexical_weight=0`
+    lexical_weight : weight of BM25 in nearness for this question, in [0, 1]
+    level : 0 for a chunk, larger for a summary
     paths : every path from a root to the node, as (node id, cosine to the question) pairs; the cosine of a summary that
         is not written yet is None
     sources : ids of the chunks below the node; a chunk is its own source
-    by : the class that wrote the summary without an LLM in place of the one that failed, if one did
+    by : the class that wrote the summary without an LLM after the summarizer failed; empty if it did not fail
     fallback : why the search was degraded; empty if it was not
     """
 
@@ -54,7 +54,7 @@ def explain(
 
     Parameters
     ----------
-    scores : of the question; summaries that do not pass its filter are omitted from the paths
+    scores : the scores for the question; paths leave out summaries that do not pass its filter
     """
     state = scores.state
     hidden = _hidden(state, scores.allowed)

@@ -54,32 +54,32 @@ class RaptorStruct(DerivedStruct):
 
 
 class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
-    """A tree index: chunks, summaries of clusters of chunks, summaries of clusters of those, up to a root.
+    """A tree index: chunks, summaries of clusters of chunks, summaries of clusters of summaries, up to a root.
 
-    Questions about details are answered by chunks, questions about a whole document by summaries; both are found by one
-    search over all layers (`mode="collapsed"`) or by a traversal of the tree (`mode="tree_traversal"`).
+    Chunks answer questions about details, summaries questions about a whole document. One search over all layers
+    (`mode="collapsed"`) or a traversal of the tree (`mode="tree_traversal"`) finds both.
 
-    Parameters of the tree are stored with the index; values passed when it is loaded replace them. Deviations from
-    paper and published code are listed in the documentation of the package.
+    Parameters of the tree are stored with the index; values that you pass when you load it replace them. The
+    documentation of the package lists the deviations from paper and published code.
 
     Parameters
     ----------
     summarizer : writes the summaries; default :class:`~llama_index.ragkit.LLMSummarizer`.
         :class:`~llama_index.ragkit.ExtractiveSummarizer` needs no LLM.
     clustering : groups the nodes of a layer; default :class:`~llama_index.raptor.GraphClustering`.
-        :class:`~llama_index.raptor.UMAPGMMClustering` is the paper's.
+        :class:`~llama_index.raptor.UMAPGMMClustering` is that of the paper.
     max_layers : largest number of summary layers; 0 builds none [5, as published]
     max_cluster_tokens : largest number of input tokens of a summary; larger clusters are split [8192; published 3500]
     summary_tokens : requested length of a summary [200; published 100, cut in mid-sentence]
     max_root_children : a layer with at most this many nodes is not clustered [12; published 11]
-    root : whether such a layer gets one summary above it, the root; otherwise it is the last one [True; published
+    root : whether such a layer gets one summary above it, the root; otherwise it is the last layer [True; published
         False]
-    min_shrink : in [0, 1), by which share a layer must have fewer nodes than the one below, or is not built; 0 builds
-        any [0.3; published 0]
-    summaries : when summaries are rewritten; those of deleted and of joined chunks are always removed at once.
-        "deferred": by an insert, which also writes those that a delete removed, or by :meth:`write_summaries`, so that
-        a delete needs no LLM; "eager": as part of a delete too; "on_request": by :meth:`write_summaries` alone, and at
-        the first build, so that an insert embeds its own chunks and no more ["deferred"]
+    min_shrink : share by which a layer must have fewer nodes than the one below to be built, in [0, 1); 0 builds any
+        [0.3; published 0]
+    summaries : when summaries are rewritten; those above deleted and joined chunks are always removed at once.
+        "deferred": by an insert, which also writes those that a delete removed, or by :meth:`write_summaries`; a delete
+        needs no LLM. "eager": by a delete, too. "on_request": only by :meth:`write_summaries` and the first build; an
+        insert embeds only its own chunks ["deferred"]
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises
@@ -140,12 +140,12 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
 
     @staticmethod
     def paper() -> dict[str, Any]:
-        """The published tree as keywords, those of the authors' code: `RaptorIndex(nodes, **RaptorIndex.paper())`.
+        """The published tree as keywords, as in the authors' code: `RaptorIndex(nodes, **RaptorIndex.paper())`.
 
         Raises
         ------
         ConfigurationError
-            Without the extra `umap`.
+            If the extra `umap` is not installed.
         """
         return {**PAPER_TREE, "clustering": UMAPGMMClustering()}
 
@@ -155,7 +155,7 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         return self.state.tree
 
     def leaves_of(self, node_id: str) -> list[str]:
-        """Ids of the chunks below a node, sorted; for a chunk, its own."""
+        """Ids of the chunks below a node, sorted; for a chunk, its own id."""
         return sorted(self.state.tree.leaves(node_id))
 
     @classmethod
@@ -180,7 +180,7 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         documents, extractor, transformations, llm, sample, prices, parameters : see
             :meth:`~llama_index.ragkit.DerivedIndex.estimate`
         summarizer : a summarizer that needs no LLM adds no cost
-        summary_tokens : output tokens of a summary; its children are read once
+        summary_tokens : output tokens of a summary, which reads its children once
         cluster_size : assumed ratio of the number of nodes of a layer to that of the layer above
 
         Returns
@@ -231,7 +231,7 @@ def _work_of_summaries(
     summary_tokens: int,
     cluster_size: float = 10,
 ) -> Estimate:
-    """The calls for the summaries of a tree."""
+    """The calls that write the summaries of a tree."""
     writes = summarizer or LLMSummarizer()
     if not writes.needs_llm:
         return Estimate()

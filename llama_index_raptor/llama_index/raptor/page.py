@@ -24,7 +24,7 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | Non
     page = _TreePage(state, texts, query, partial)
     layers = [Group(f"summary {layer}", f"Summary, layer {layer}") for layer in range(state.tree.height, 0, -1)]
     groups = [*layers, Group("chunk", "Chunk of a document")]
-    covers = "The page has the answer, the summaries above it, and the nodes directly below these."
+    covers = "The page shows the answer, the summaries above it, and the nodes directly below these."
     return Page(
         title="RAPTOR tree",
         subtitle="Chunks, and summaries of clusters above them" if query is None else f"Question: {query.question}",
@@ -81,7 +81,7 @@ class _TreePage:
             )
 
     def edges(self) -> Iterator[Edge]:
-        """Summaries to those of their children that are there."""
+        """Edges from each summary to its children on the page."""
         tree = self._state.tree
         for name, summary in sorted(tree.summaries.items()):
             for child in summary.children:

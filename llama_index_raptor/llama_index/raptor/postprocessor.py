@@ -29,7 +29,7 @@ class RaptorPostprocessor(DerivedPostprocessor):
     It works on the nodes of any retriever over the same texts and needs neither LLM nor embedding model:
 
     1. A summary replaces its chunks if at least `min_coverage` of the chunks below it, and at least two, are among the
-       nodes. It takes the rank and score of the best of them. Of several such summaries the highest one is used.
+       nodes. It takes the rank and score of the best one. If several summaries qualify, the highest is used.
     2. If one node is below another in the tree, the better ranked of the two is kept.
 
     Nodes that are not in the index keep their rank. Scores remain those of the retriever.

@@ -39,24 +39,25 @@ class _FoundInTree:
 class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanation]):
     """Retrieves chunks and summaries from a :class:`~llama_index.raptor.RaptorIndex`.
 
-    Scores are those of the nearness of a node in standard deviations of the question's hundred nearest chunks
-    (:mod:`llama_index.raptor.search.node_scores`), in [0, 1] such that 0.5 is a cutoff
-    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). They are comparable within one question.
+    A score is the nearness of a node in standard deviations of the question's hundred nearest chunks
+    (:mod:`llama_index.raptor.search.node_scores`), mapped to [0, 1] so that 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). Scores are comparable within one question.
 
     Parameters
     ----------
     mode : "collapsed" ranks the nodes of all layers together (the better mode in the paper); "tree_traversal" descends
         from the roots and keeps the best nodes at each step ["collapsed"]
     beam_width : nodes kept at each step of a traversal; default `similarity_top_k`
-    min_cosine : keep all nodes of a step with at least this cosine to the question instead, in [-1, 1] [None]
+    min_cosine : instead of the best nodes, keep all nodes of a step with at least this cosine to the question, in
+        [-1, 1] [None]
     start_layer : the layer where a traversal starts, 0 for the chunks; None for the roots [None]
-    num_layers : layers that a traversal visits at most; None for all down to the chunks [None]
-    summary_margin : in collapsed mode, how much less than those of the best chunk the cosine of a summary, the BM25
-        score of the best chunk below it, and its nearness may be, in standard deviations, at least 0; None for no
-        limit. A summary covers many subjects: where one chunk stands out it says less than that chunk, and for a
-        thematic question, where none does, more [0.6; paper: None]
+    num_layers : the largest number of layers that a traversal visits; None for all down to the chunks [None]
+    summary_margin : in collapsed mode, how far the cosine of a summary, the BM25 score of the best chunk below it, and
+        its nearness may be below those of the best chunk, in standard deviations, at least 0; None for no limit. A
+        summary covers many subjects: if one chunk stands out, the summary says less than that chunk; if none does, as
+        for a thematic question, it says more [0.6; paper: None]
     lexical_weight : weight of BM25 in the nearness of a chunk, and of its two nearest chunks in that of a summary, in
-        [0, 1]; the rest is that of the cosine [0.5; paper: 0]
+        [0, 1]; the cosine has the rest [0.5; paper: 0]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Raises
@@ -108,7 +109,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
 
     def _traverse(self, query: Query[RaptorState], scores: NodeScores, fallback: str) -> Steps[_FoundInTree]:
         tree, descent = self._tree, self._descent
-        asked = [query]  # with all that was read
+        asked = [query]  # each with more of the tree than the one before
 
         def reach(scores: NodeScores, nodes: Sequence[str]) -> Steps[NodeScores]:
             contents = yield from tree.reaching(asked[-1].contents, nodes, self.options.lexical_weight > 0)
@@ -141,7 +142,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         return (yield from offload(explain, scores, nodes, found.fallback))
 
     def _on_page(self, found: _FoundInTree) -> RaptorContents | None:
-        """Of a tree that is not in memory, the page shows what is near to the answer."""
+        """If the tree is not in memory, the page shows only the part near the answer."""
         return found.query.contents if not self._index.storage.is_whole else None
 
 

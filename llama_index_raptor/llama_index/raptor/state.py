@@ -15,22 +15,23 @@ from llama_index.raptor.tree.tree import Summary, Tree
 __all__ = ["RaptorState", "ScoredNode"]
 
 ScoredNode = tuple[str, float]
-"""A node id, and a score."""
+"""A node id and a score."""
 
 
 @dataclass(frozen=True)
 class RaptorState:
-    """Chunks, summaries and the tree over them: all of an index, or the part that a question needs.
+    """Chunks, summaries and the tree over them: the whole index, or the part that a question needs.
 
     Attributes
     ----------
     chunks, summaries : vectors of the leaves and of the written summaries
     tree : the structure; may contain summaries that are not written yet (after a delete or a failure)
-    written : the records of the written summaries by id, so that a query that started before a write still finds the
-        texts that it ranked
-    rows : of a part, what is known of the tree by node, see :class:`~llama_index.raptor.tree_rows.TreeRows`; None for
-        all of an index. If the question has a filter, only summaries all of whose chunks pass are in it
-    has_more : of a part, whether the index has written summaries, in the part or not
+    written : the records of the written summaries by id; a query that started before a write finds the texts that it
+        ranked there
+    rows : for a part, the rows of the tree that were read, by node, see
+        :class:`~llama_index.raptor.tree_rows.TreeRows`; None for the whole index. If the question has a filter, they
+        hold only summaries all of whose chunks pass
+    has_more : for a part, whether the index has written summaries, in the part or not
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
@@ -47,13 +48,13 @@ class RaptorState:
         nodes: Mapping[str, Summary | None],
         texts: Mapping[str, dict[str, Any] | None],
     ) -> "RaptorState":
-        """All of an index after a write.
+        """The state of the whole index after a write.
 
         Parameters
         ----------
         chunks, summaries : all vectors
-        nodes : the summaries that were added, and None for those that were removed
-        texts : the records that were written, and None for those that were deleted
+        nodes : the added summaries, and None for removed ones
+        texts : the written records, and None for deleted ones
         """
         known = dict(self.written.items())
         written = {name: record for name, record in {**known, **texts}.items() if record is not None}
@@ -81,7 +82,7 @@ class RaptorState:
         return self.tree.roots(self.chunks.ids)
 
     def layer(self, level: int) -> list[str]:
-        """The nodes of a level, and lower ones that nothing of this level or below is a parent of; sorted."""
+        """The nodes of a level, and lower nodes without a parent at this level or below; sorted."""
         tree = self.tree
         return sorted(
             node
@@ -95,11 +96,11 @@ class RaptorState:
         return sorted(name for name in self.tree.summaries if name not in self.written)
 
     def summary_mask(self, allowed: Mask | None) -> Mask | None:
-        """Mask of the summaries all of whose leaves pass the filter."""
+        """A mask of the summaries all of whose leaves pass the filter."""
         return shown((self.leaf_rows[name] for name in self.summaries.ids), allowed)
 
     def only(self, allowed: Mask | None) -> "RaptorState":
-        """The chunks that pass a filter, and the summaries all of whose leaves do, with or without a text."""
+        """Only the chunks that pass a filter, and the summaries all of whose leaves do, with or without a text."""
         if allowed is None:
             return self
         tree = Tree.of({name: s for name, s in self.tree.summaries.items() if allowed[self.leaf_rows[name]].all()})
@@ -111,6 +112,6 @@ class RaptorState:
         )
 
     def key(self, node: str) -> tuple[str, str]:
-        """The canonical order among equal scores."""
+        """The sort key of nodes with equal scores."""
         part = self.summaries if node in self.summaries else self.chunks
         return part.record_of(node).key, node

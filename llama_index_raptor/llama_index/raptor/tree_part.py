@@ -17,19 +17,19 @@ _AT_ONCE = 1_000  # vectors in one request
 
 
 class TreePart:
-    """A part of the tree, or all of it, and what a write has changed.
+    """A part of the tree, or the whole tree, and the changes of a write.
 
     Parameters
     ----------
-    storage, rows : of the index
-    change : the write, whose vectors are at hand
+    storage, rows : those of the index
+    change : the write, whose vectors need not be read
 
     Attributes
     ----------
-    leaves : records of the chunks of the part; what it has for their vectors means nothing
+    leaves : records of the chunks of the part; its vectors are placeholders
     tree, written : the part, and the records of its summaries, as they were read
-    nodes : the summaries that were stored since, and None for those that were deleted
-    texts : the records of their texts that were stored since, and None for those that were deleted
+    nodes : the summaries stored since then, and None for deleted ones
+    texts : the records of texts stored since then, and None for deleted ones
     """
 
     def __init__(self, storage: IndexStorage, rows: TreeRows, change: Change | None = None) -> None:
@@ -49,12 +49,12 @@ class TreePart:
     # -- reading ------------------------------------------------------------------------------------
 
     def read_around(self, nodes: Collection[str], new: Sequence[str] | None = None, max_layers: int = 0) -> Steps[None]:
-        """Read what a change of the children of nodes needs.
+        """Read the rows and records that a change of the children of nodes needs.
 
         Parameters
         ----------
-        new : chunks that are to be joined to them; None where no summary is written, which needs no records of chunks
-        max_layers : where layers may be added above the roots, how many there may be; all roots are then read
+        new : chunks that will join them; None if no summary is written, which needs no records of chunks
+        max_layers : the largest number of layers, if some may be added above the roots; all roots are then read
         """
         rows = yield from self._rows.around(nodes)
         roots = yield from self._rows.roots() if max_layers else ()
@@ -66,7 +66,7 @@ class TreePart:
         yield from self._take(rows, leaves)
 
     def read_all(self) -> Steps[None]:
-        """Read all of the tree and of the chunks, except for vectors."""
+        """Read the whole tree and all chunks, except for vectors."""
         yield from self._take((yield from self._rows.all()), None)
 
     def _take(self, rows: Rows, leaves: Iterable[str] | None) -> Steps[None]:
@@ -87,7 +87,7 @@ class TreePart:
     # -- writing ------------------------------------------------------------------------------------
 
     def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary]) -> Steps[None]:
-        """Store summaries without text, and delete others that have none any more."""
+        """Store summaries that have no text yet, and delete others, whose texts are already deleted."""
         if new or removed:
             yield from self._rows.change(new, removed)
             self.nodes |= {**dict.fromkeys(removed), **new}

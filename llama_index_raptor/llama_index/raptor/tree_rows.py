@@ -1,4 +1,4 @@
-"""`TreeRows`: the tree of an index as records, a row a node."""
+"""`TreeRows`: the tree of an index as records, one row for each node."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -26,14 +26,14 @@ _WAITING = "tree_waiting"
 class TreeRows:
     """The nodes of the tree by id, chunks and summaries.
 
-    The row of a node holds its level, its children, its parents, and how many chunks are below it (a chunk below two
-    children counts twice). More collections have the nodes without a parent, the summaries without a text, those that
-    rules have written, and the chunks that wait for others to be given a parent.
+    The row of a node holds its level, its children, its parents, and the number of chunks below it (a chunk below two
+    children counts twice). Other collections hold the nodes without a parent, the summaries without a text, the
+    summaries that rules wrote, and the chunks that wait for the last part of a write to get a parent.
     A write reads and writes the rows of the summaries that it changes and of their children.
 
     Parameters
     ----------
-    storage : of the index
+    storage : the storage of the index
     """
 
     def __init__(self, storage: IndexStorage) -> None:
@@ -42,7 +42,7 @@ class TreeRows:
     # -- reading ------------------------------------------------------------------------------------
 
     def of(self, nodes: Iterable[str]) -> Steps[Rows]:
-        """The rows of those nodes that have one."""
+        """The rows of the nodes that have one."""
         return _read((yield from self._records.get_many(_TREE, nodes)))
 
     def all(self) -> Steps[Rows]:
@@ -67,8 +67,8 @@ class TreeRows:
         return rows
 
     def around(self, nodes: Iterable[str]) -> Steps[Rows]:
-        """The rows that a change of the children of nodes needs: of these, of all summaries above them, of the children
-        of all of these, and of the other parents of those children.
+        """The rows that a change of the children of nodes needs: those of the nodes, all summaries above them, the
+        children of all these, and the other parents of these children.
         """
         rows = yield from self.above(nodes)
         children = yield from self.of(sorted({c for row in rows.values() for c in row["children"]} - rows.keys()))
@@ -77,7 +77,7 @@ class TreeRows:
         return rows | (yield from self.of(sorted(others - rows.keys())))
 
     def within(self, chunks: Iterable[str]) -> Steps[Rows]:
-        """The rows of chunks and of those summaries all of whose chunks are among them."""
+        """The rows of chunks, and of the summaries all of whose chunks are among them."""
         known = yield from self.of(chunks)
         passing = dict(known)
         pending: set[str] = set()
@@ -99,23 +99,23 @@ class TreeRows:
         return sorted((yield from self._records.get_all(_UNWRITTEN)))
 
     def by_rules(self) -> Steps[Rows]:
-        """Why a summarizer failed at summaries that rules have written, and which, in sorted order."""
+        """The summaries that rules wrote, sorted, each with the reason why the summarizer failed."""
         found = yield from self._records.get_all(_BY_RULES)
         return {name: found[name] for name in sorted(found)}
 
     def waiting(self) -> Steps[list[str]]:
-        """The chunks that wait for others to be given a parent, sorted."""
+        """The chunks that wait for the last part of a write to get a parent, sorted."""
         return sorted((yield from self._records.get_all(_WAITING)))
 
     def texts(self, summaries: Iterable[str]) -> Steps[Rows]:
-        """The records of those summaries that have a text."""
+        """The records of the summaries that have a text."""
         return (yield from self._records.get_many(SUMMARIES, summaries))
 
     def are_of(self, tree: Tree, chunks: Iterable[str], written: Collection[str], stored: Rows) -> Steps[bool]:
-        """Whether the rows are those of a whole tree, and of its written summaries.
+        """Whether the rows are those of a whole tree and of its written summaries.
 
-        They are not after a write that ended early where there are no transactions, nor in an index in memory of a
-        version that stored children alone.
+        They are not if a write ended early in a store without transactions, nor in an index in memory by an earlier
+        version, which stored only children.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class TreeRows:
     # -- writing ------------------------------------------------------------------------------------
 
     def put_all(self, tree: Tree, chunks: Iterable[str], written: Collection[str]) -> Steps[None]:
-        """Store the rows of a whole tree in place of those that are there."""
+        """Replace the stored rows by those of a whole tree."""
         rows = _rows_of(tree, chunks)
         for collection in (_TREE, _ROOTS, _UNWRITTEN):
             yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
@@ -142,9 +142,9 @@ class TreeRows:
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in tree.summaries if name not in written])
 
     def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary]) -> Steps[None]:
-        """Store summaries, which have no text yet, and delete others, which have none any more.
+        """Store summaries that have no text yet, and delete others, whose texts are already deleted.
 
-        The rows of their children then name them as parents, or do so no longer.
+        The rows of their children name the stored ones as parents, and no longer the deleted ones.
         """
         children = {child for part in (new, removed) for summary in part.values() for child in summary.children}
         rows = yield from self.of(sorted(children.union(new) - removed.keys()))
@@ -173,15 +173,15 @@ class TreeRows:
         yield from self._put_roots(rows)
 
     def put_waiting(self, chunks: Iterable[str]) -> Steps[None]:
-        """Note that chunks wait for others to be given a parent."""
+        """Note that chunks wait for the last part of a write to get a parent."""
         yield from self._records.put(_WAITING, [(chunk, {}) for chunk in chunks])
 
     def delete_waiting(self, chunks: Collection[str]) -> Steps[None]:
-        """Note that chunks wait no longer."""
+        """Note that chunks no longer wait."""
         yield from self._records.delete(_WAITING, chunks)
 
     def forget(self, nodes: Collection[str]) -> Steps[None]:
-        """Delete the rows of nodes that nothing is below or above of any more."""
+        """Delete the rows of nodes that no longer have anything below or above them."""
         yield from self._records.delete(_TREE, nodes)
         yield from self._records.delete(_ROOTS, nodes)
         yield from self.delete_waiting(nodes)
@@ -195,13 +195,13 @@ class TreeRows:
         yield from self._records.delete(_BY_RULES, [name for name in records if name not in marked])
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
-        """Delete the texts of summaries, which then have none."""
+        """Delete the texts of summaries, and note that they have none."""
         yield from self._records.delete(_BY_RULES, names)
         yield from self._records.delete(SUMMARIES, names)
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in names])
 
     def _put(self, rows: Rows) -> Steps[None]:
-        """Store rows, those of chunks without what every chunk has."""
+        """Store rows; those of chunks hold only their parents."""
         bare = {node: row if row["level"] else {"parents": row["parents"]} for node, row in rows.items()}
         yield from self._records.put(_TREE, list(bare.items()))
 
@@ -211,18 +211,18 @@ class TreeRows:
 
 
 def marks_of(records: Mapping[str, Record]) -> Rows:
-    """Why a summarizer failed, and who has written in its place, of those summaries that it failed at."""
+    """For each summary that rules wrote, why the summarizer failed and the class that wrote instead."""
     return {name: {"failed": r["failed"], "by": r["by"]} for name, r in records.items() if r.get("by")}
 
 
 def tree_of(rows: Mapping[str, Record]) -> Tree:
-    """The tree of rows, in which a child or a parent may be missing."""
+    """The tree of some rows; rows of children or parents may be missing."""
     summaries = {node: Summary(row["level"], tuple(row["children"])) for node, row in rows.items() if row["level"]}
     return Tree(summaries, {node: tuple(row["parents"]) for node, row in rows.items() if row["parents"]})
 
 
 def closed_tree(rows: Mapping[str, Record]) -> Tree:
-    """The tree of rows, without parents that are not among them."""
+    """The tree of some rows, without parents that are not among them."""
     tree = tree_of(rows)
     parents = {node: tuple(name for name in above if name in rows) for node, above in tree.parents.items()}
     return Tree(tree.summaries, {node: above for node, above in parents.items() if above})
@@ -238,7 +238,7 @@ def _rows_of(tree: Tree, chunks: Iterable[str]) -> Rows:
 
 
 def _read(stored: Rows) -> Rows:
-    """Stored rows, those of chunks with what every chunk has."""
+    """Stored rows, with the fields that rows of chunks leave out."""
     return {node: row if "level" in row else {**_row(0, [], []), **row} for node, row in stored.items()}
 
 

@@ -1,4 +1,4 @@
-"""`TreeView`: what one question needs of a tree, read from its rows where no state in memory has all of it."""
+"""`TreeView`: the part of a tree that one question needs, read from its rows unless the tree is in memory."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,22 +23,22 @@ from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, closed_tree
 __all__ = ["Covering", "RaptorContents", "TreeView"]
 
 RaptorContents = IndexContents[RaptorState] | ViewContents[RaptorState]
-"""All of an index, or what is read of it for a question."""
+"""The whole index, or the part that is read for a question."""
 
-_FEWEST = 80  # summaries near to a question that are looked for at least
-_MOST_CHECKED = 500  # chunks below a summary whose metadata are read to see whether all of them pass a filter
-_SOFT = 4  # how often a chunk may count below a summary, over the children that it is below
-_MOST_READ = 200  # chunks below a summary that are read for its score
+_FEWEST = 80  # least number of summaries near to a question to search for
+_MOST_CHECKED = 500  # most chunks below a summary whose metadata are read to see whether all pass a filter
+_SOFT = 4  # how often one chunk may count below a summary, once for each child above it
+_MOST_READ = 200  # most chunks below a summary that are read for its score
 
 
 class Covering(NamedTuple):
-    """What :func:`~llama_index.raptor.tree.cover.condense` needs of a tree.
+    """The parts of a tree that :func:`~llama_index.raptor.tree.cover.condense` needs.
 
     Attributes
     ----------
-    matched : for each of some nodes its id in the tree; None for others
-    tree : all of the tree, or the part of it around them
-    written : the summaries that they may cover, and that pass the filter, with their records
+    matched : for each node of a result, its id in the tree; None for a node that is not in the tree
+    tree : the whole tree, or the part around these nodes
+    written : the summaries that the nodes may cover and that pass the filter, with their records
     """
 
     matched: Sequence[str | None]
@@ -51,7 +51,7 @@ class TreeView:
 
     Parameters
     ----------
-    storage, rows : of the index
+    storage, rows : those of the index
     """
 
     def __init__(self, storage: IndexStorage, rows: TreeRows) -> None:
@@ -70,14 +70,14 @@ class TreeView:
     ) -> Steps[tuple[RaptorState, ChunkView]]:
         """The state for a question, and its chunks.
 
-        A summary is scored by the two best of its chunks that are near to the question. Where a summary among the
-        nearest has fewer of these, all its chunks are read, if they are 200 at most.
+        A summary is scored by its two best chunks among those near to the question. If one of the nearest summaries has
+        fewer, all its chunks are read if there are at most 200.
 
         Parameters
         ----------
-        chunks : of the index
-        vector : of the question, shape (dimension,)
-        wanted : how many nodes will be shown
+        chunks : the chunks of the index
+        vector : the vector of the question, shape (dimension,)
+        wanted : the number of nodes that will be shown
         near : the chunks near to the question
         selection : which chunks count
         """
@@ -88,14 +88,14 @@ class TreeView:
         if not selection.is_whole:
             rows = yield from self._passing(rows, near.rows.ids, selection)
             found = yield from self._summaries.fetch([node for node, row in rows.items() if row["level"]])
-        if selection.only is None:  # otherwise all chunks that count are there
+        if selection.only is None:  # otherwise all chunks that count have been read
             best = [found.ids[row] for row in best_rows(question_cosines(found, vector), wanted, found)]
             rows |= yield from self._below(best, near, rows)
             near = yield from chunks.including(near, question, _leaves(rows), selection)
         return self._state(near, found, rows, (yield from self._rows.texts(found.ids))), near
 
     def above(self, near: ChunkView, selection: Selection) -> Steps[RaptorState]:
-        """The state over some chunks, with the summaries above them."""
+        """The state of some chunks and the summaries above them."""
         rows = yield from self._rows.above(near.rows.ids)
         if not selection.is_whole:
             rows = yield from self._passing(rows, near.rows.ids, selection)
@@ -103,7 +103,7 @@ class TreeView:
         return self._state(near, found, rows, (yield from self._rows.texts(found.ids)))
 
     def around(self, contents: RaptorContents, nodes: Sequence[str]) -> Steps[RaptorState]:
-        """The state of a question with all summaries above some of its nodes, and all nodes below them."""
+        """The state of a question, with all summaries above and all nodes below some of its nodes."""
         state = contents.state
         if not isinstance(contents, ViewContents):
             return state
@@ -112,7 +112,7 @@ class TreeView:
         return (yield from self._over(state, state.chunks, _shown(contents, rows)))
 
     def drawn(self, contents: ViewContents[RaptorState], nodes: Sequence[str]) -> Steps[RaptorState]:
-        """Some nodes of a state, all summaries above them, and the children of these."""
+        """The state of some nodes, all summaries above them, and the children of all these."""
         rows = _shown(contents, (yield from self._rows.above(nodes)))
         rows |= yield from self._rows.of(sorted({child for row in rows.values() for child in row["children"]}))
         shown = _shown(contents, rows)
@@ -124,12 +124,12 @@ class TreeView:
     ) -> Steps[Covering]:
         """The summaries that some nodes may cover.
 
-        Of those above the nodes, the ones are read down to their chunks that have few enough of them.
+        Only summaries with few enough chunks for the nodes to cover are read down to their chunks.
 
         Parameters
         ----------
-        state : all of the index where it is in memory
-        nodes : chunks and summaries, also ones that are not in the tree
+        state : the whole index, if it is in memory
+        nodes : chunks and summaries, which need not be in the tree
         min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1]
         selection : which chunks count
         """
@@ -151,7 +151,7 @@ class TreeView:
     # -- a traversal --------------------------------------------------------------------------------
 
     def start(self, contents: RaptorContents, level: int | None) -> Steps[list[str]]:
-        """Where a traversal starts.
+        """The nodes where a traversal starts.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class TreeView:
         return sorted(node for node in rows if node not in above and above.issuperset(rows[node]["parents"]))
 
     def _highest(self, near: ChunkView, level: int | None) -> Steps[list[str]]:
-        """As :meth:`start` where all chunks that count are near: the search goes up from these."""
+        """Like :meth:`start` if `near` has all chunks that count: the search goes up from these."""
         rows = yield from self._rows.within(near.rows.ids)
         others = {parent for row in rows.values() for parent in row["parents"]} - rows.keys()
         levels = {node: row["level"] for node, row in (yield from self._rows.of(sorted(others))).items()}
@@ -183,14 +183,14 @@ class TreeView:
         most = max(levels.values(), default=0) if level is None else level
 
         def begins(parents: Sequence[str]) -> bool:
-            """Whether a traversal comes to a node by none of the summaries that may be shown."""
+            """Whether no summary that may be shown leads a traversal to a node with these parents."""
             inner = [parent for parent in parents if levels[parent] <= most]
             return not inner or any(parent in others for parent in inner)
 
         return sorted(node for node, row in rows.items() if row["level"] <= most and begins(row["parents"]))
 
     def reaching(self, contents: RaptorContents, nodes: Sequence[str], words: bool) -> Steps[RaptorContents]:
-        """What a question is answered from with some nodes; in place of those that may not be shown, what is below.
+        """The contents for a question, extended by some nodes; hidden nodes are replaced by the nodes below them.
 
         Parameters
         ----------
@@ -242,9 +242,9 @@ class TreeView:
         return replace(state, chunks=chunks, summaries=summaries, tree=closed_tree(rows), written=texts, rows=rows)
 
     def _passing(self, rows: Rows, near: Iterable[str], selection: Selection) -> Steps[Rows]:
-        """Those of some rows that pass the filter: summaries all of whose chunks do.
+        """The rows that pass the filter: those of chunks that pass, and of summaries all of whose chunks do.
 
-        With a metadata filter, a summary of more than 500 chunks passes only if all below it were read for others.
+        With a metadata filter, a summary of more than 500 chunks passes only if all of them were read for others.
         """
         if selection.only is not None:
             return (yield from self._rows.within(near))
@@ -254,7 +254,7 @@ class TreeView:
         return (yield from self._rows.within(dict.fromkeys([*near, *chunks.ids])))
 
     def _below(self, summaries: Iterable[str], near: ChunkView, rows: Rows) -> Steps[Rows]:
-        """What is below those of some summaries that have too few chunks near to the question."""
+        """The rows below summaries that have too few chunks near to the question."""
         tree = closed_tree(rows)
         lacking = [
             name

@@ -3,14 +3,14 @@
 The procedure of the paper (its sections on clustering and summarisation), with these rules where the paper and the
 published code are silent or may not terminate:
 
-- A layer of at most `max_root_children` nodes gets one root, or ends the tree with `root=False`, as published; a
-  layer that would not have `min_shrink` fewer nodes than the one below is not built; at most `max_layers` layers.
+- A layer of at most `max_root_children` nodes gets one root, or, with `root=False`, ends the tree, as published. A
+  layer that would not shrink by `min_shrink` is not built. There are at most `max_layers` layers.
 - A cluster of more than `max_cluster_tokens` tokens is split; splitting always terminates.
 - A cluster of one node is not summarised: the node itself is passed to the next layer.
 - Children are summarised in reading order (document, position).
-- A summary at which the summarizer failed is written by rules until `retry_failed` has it written again, with those
-  above it. Without a fallback it stays in the tree as unwritten; in the layers above it is represented by the mean of
-  its children. It is then retried at the next write too.
+- If the summarizer fails at a summary, rules write it until `retry_failed` has it and the summaries above it written
+  again. Without a fallback it stays in the tree unwritten, and the layers above represent it by the mean of its
+  children; the next write then tries again, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ __all__ = ["LEVEL_KEY", "TreeWriter"]
 LEVEL_KEY = "raptor_level"
 _SUMMARIES_AT_ONCE = 2_000
 _NODES_AT_ONCE = 10_000
-_MOST_TEXTS = 50_000  # that are kept at hand
+_MOST_TEXTS = 50_000  # kept in memory
 
 
 class TreeWriter:
@@ -48,8 +48,8 @@ class TreeWriter:
     ----------
     part : the part of the tree that may change
     storage, resources, config : those of the index
-    clustering : how the nodes of a layer are grouped
-    summaries : how summaries are written
+    clustering : groups the nodes of a layer
+    summaries : writes the summaries
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TreeWriter:
     # -- structure ----------------------------------------------------------------------------------
 
     def save(self, tree: Tree) -> Steps[None]:
-        """Store the structure; summaries that are not in it are deleted with text, vector and cache entries."""
+        """Store the structure; delete summaries that are not in it, with their texts, vectors and cache entries."""
         yield from self.delete_texts([name for name in self._written if name not in tree.summaries])
         yield from self._change(tree, {name: s for name, s in self._stored.items() if name not in tree.summaries})
 
@@ -91,7 +91,7 @@ class TreeWriter:
             del self._stored[name]
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
-        """Delete the texts of summaries; those that stay in the tree are then rewritten."""
+        """Delete the texts of summaries, so that those that stay in the tree are rewritten."""
         yield from self._summaries.release(
             {name: self._written.pop(name)["cache_keys"] for name in names if name in self._written}
         )
@@ -130,9 +130,9 @@ class TreeWriter:
             tree = changed
 
     def write_again(self, tree: Tree) -> Steps[Tree]:
-        """Have the summaries that rules have written written by the summarizer, and those above them again.
+        """Have the summarizer write the summaries that rules wrote, and the summaries above those that changed.
 
-        One at which it fails again stays as it is.
+        A summary at which it fails again stays as it is.
         """
         todo = set(marks_of(self._written))
         for level in range(1, tree.height + 1):
@@ -148,7 +148,7 @@ class TreeWriter:
         return tree
 
     def _add_layer(self, tree: Tree) -> Steps[Tree | None]:
-        """The tree with a layer of summaries above its roots, or None when it is complete."""
+        """The tree with a layer of summaries above its roots, or None if the tree is complete."""
         roots = self._in_reading_order(tree, tree.roots(self._leaves.ids))
         few = len(roots) <= self._config.max_root_children
         if len(roots) < 2 or tree.height >= self._config.max_layers or (few and not self._config.root):
@@ -212,10 +212,10 @@ class TreeWriter:
             self._texts.pop(name, None)
             self._tokens.pop(name, None)
 
-    # -- what is known of nodes ---------------------------------------------------------------------
+    # -- texts, sizes and vectors of nodes ----------------------------------------------------------
 
     def _read(self, nodes: Sequence[str]) -> Steps[None]:
-        """Read the texts of nodes; empty for a failed summary and for a chunk that is no longer in the docstore."""
+        """Read the texts of nodes; empty for a failed summary and a chunk that is no longer in the docstore."""
         if len(self._texts) + len(nodes) > _MOST_TEXTS:
             self._texts.clear()
         unread = [node for node in dict.fromkeys(nodes) if node not in self._texts]
@@ -228,7 +228,7 @@ class TreeWriter:
         return self._texts[node]
 
     def _weights(self, nodes: Sequence[str]) -> Steps[NDArray[np.float64]]:
-        """Tokens of each node."""
+        """The number of tokens of each node."""
         new = [node for node in dict.fromkeys(nodes) if node not in self._tokens]
         for start in range(0, len(new), _NODES_AT_ONCE):
             some = new[start : start + _NODES_AT_ONCE]
@@ -237,7 +237,7 @@ class TreeWriter:
         return np.array([self._tokens[node] for node in nodes], np.float64)
 
     def _vectors(self, tree: Tree, nodes: Sequence[str]) -> Steps[NDArray[np.float32]]:
-        """The vector of each node; for a summary without text, the mean of those of its children."""
+        """The vector of each node; for a summary without text, the mean of its children's vectors."""
         unwritten: list[str] = []
         known: dict[str, None] = {}
         todo = list(nodes)

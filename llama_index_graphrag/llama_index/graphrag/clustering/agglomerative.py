@@ -3,9 +3,9 @@
 1. Local moving from single nodes (:mod:`llama_index.graphrag.clustering.local_moving`), in 16 blocks by a hash of the
    name.
 2. Communities are cut into their connected parts.
-3. Each becomes one node, named by its strongest member, and 1 and 2 are done again, until nothing moves.
+3. Each becomes one node, named by its strongest member. Steps 1 and 2 are repeated until nothing moves.
 
-The dendrogram of these steps is the hierarchy, so that a leaf depends on its neighbourhood and not on the top.
+The dendrogram of these steps is the hierarchy, so a leaf depends on its neighbourhood and not on the top.
 """
 
 from dataclasses import dataclass
@@ -36,20 +36,20 @@ _MOST_WEIGHT = 3_000_000_000  # its square is below 2**63
 class AgglomerativeClustering:
     """Louvain's method as a local function of the graph (Blondel et al. 2008, arXiv 0803.0476); see the module.
 
-    Deviations from the published method, beside those of the local moving:
+    Deviations from the published method, besides those of the local moving:
 
-    - Disconnected communities are cut, which Louvain leaves (Traag, Waltman and van Eck 2019, arXiv 1810.08473).
-    - A community takes its place in the order and its block from its strongest member, the first of equal ones: that
-      one is rarely lost when the graph changes at its edges.
-    - A leaf with more than `leaf_tokens` tokens of statements is divided again, as a graph of its own, into the
+    - Disconnected communities are cut; Louvain keeps them (Traag, Waltman and van Eck 2019, arXiv 1810.08473).
+    - A community takes its place in the order and its block from its strongest member, the first of equal ones. This
+      member is rarely lost when the graph changes at its edges.
+    - A leaf with more than `leaf_tokens` tokens of statements is divided again, as a separate graph, into the
       communities of the coarsest level that has more than one.
 
     All components are clustered; an entity without edges is a community.
 
     Parameters
     ----------
-    leaf_tokens : tokens of the statements inside a leaf, at least 1; None for no limit. A leaf that nothing divides,
-        such as a star, stays whole
+    leaf_tokens : the largest number of tokens of statements inside a leaf, at least 1; None for no limit. A leaf that
+        cannot be divided, such as a star, stays whole
 
     Raises
     ------
@@ -136,8 +136,8 @@ def _dendrogram(adjacency: "csr_matrix", blocks: Integers) -> list[Integers]:
 
 
 def _connected(adjacency: "csr_matrix", labels: Integers) -> tuple[int, Integers]:
-    """Communities cut into their connected parts: how many there are, and the number of each node's."""
-    # Deferred: they load in a fifth of a second.
+    """The connected parts of communities: the number of parts, and for each node the number of its part."""
+    # Deferred: loading them takes a fifth of a second.
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
@@ -163,7 +163,7 @@ def _merged(adjacency: "csr_matrix", units: Integers, number: int) -> "csr_matri
 
 
 def _tokens(graph: EntityGraph, labels: Integers) -> Integers:
-    """Tokens of the statements inside each community, shape (n,), by the least member."""
+    """Tokens of the statements inside each community, shape (n,), at the place of its least member."""
     inside = labels[graph.rows] == labels[graph.indices]
     tokens = _summed(labels[graph.rows[inside]], graph.tokens[inside], len(graph)) // 2
     return tokens + _summed(labels, graph.node_tokens, len(graph))

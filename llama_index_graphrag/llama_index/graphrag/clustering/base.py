@@ -1,4 +1,4 @@
-"""What Graph RAG asks of a clustering."""
+"""The interface of clusterings of Graph RAG."""
 
 from dataclasses import asdict
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ class Clustering(Protocol):
         """Class and parameters, stored with an index."""
 
     def cluster(self, graph: EntityGraph) -> Hierarchy:
-        """The communities of a graph: a function of the graph and of nothing else; every entity is in one."""
+        """The communities of a graph. They depend only on the graph; every entity is in one."""
 
 
 def fingerprint_of(clustering: Any) -> dict[str, str]:

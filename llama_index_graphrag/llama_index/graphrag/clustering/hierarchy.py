@@ -100,7 +100,7 @@ class Hierarchy:
         return found
 
     def common(self, one: int, other: int) -> int:
-        """The smallest community that contains two nodes; -1 where none does."""
+        """The smallest community that contains two nodes; -1 if none does."""
         low, high = sorted((int(self.leaf[one]), int(self.leaf[other])))
         place = int(self.first[high])
         while low >= 0 and not self.first[low] <= place < self.last[low]:
@@ -117,7 +117,7 @@ def hierarchy(nodes: int, levels: Sequence[Integers]) -> Hierarchy:
     ----------
     nodes : n
     levels : labels of the nodes in [0, n), each of shape (n,), coarse before fine; nodes with different labels in one
-        have different labels in all later ones. Without levels, every node is a community
+        level have different labels in all later ones. Without levels, every node is a community
     """
     least = [least_members(labels) for labels in levels] or [np.arange(nodes)]
     place = np.zeros(nodes, np.int64)  # of a community among those of its level, by its least member
@@ -129,7 +129,7 @@ def hierarchy(nodes: int, levels: Sequence[Integers]) -> Hierarchy:
     order = np.argsort(place[above], kind="stable")
     runs = [np.flatnonzero(np.diff(labels[order], prepend=-1)) for labels in least]
     bounds = [np.append(run, nodes) for run in runs]
-    # A run is known by where it starts and, the longer first, how far it goes: the numbering of the class.
+    # A run is known by its start and, longer runs first, by its end: the numbering of the class.
     codes = [bound[:-1] * (nodes + 1) + nodes - bound[1:] for bound in bounds]
     numbered = np.unique(np.concatenate(codes))
     first, last = numbered // (nodes + 1), nodes - numbered % (nodes + 1)

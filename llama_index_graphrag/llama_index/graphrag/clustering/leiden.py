@@ -18,21 +18,21 @@ __all__ = ["LeidenClustering"]
 class LeidenClustering:
     """Hierarchical Leiden (Traag, Waltman and van Eck 2019, arXiv 1810.08473) as the published pipeline runs it.
 
-    Leiden on modularity gives the roots; each community of more than `max_cluster_size` entities is clustered again
-    alone, while that divides it. Edges are given in the order of their names, so that the communities are a function
-    of the graph; which ones they are depends on the version of the library too.
+    Leiden on modularity gives the roots. Each community of more than `max_cluster_size` entities is clustered again by
+    itself, as long as that divides it. Edges are given in the order of their names, so the communities are a function
+    of the graph; they also depend on the version of the library.
 
-    A change anywhere in the graph can change communities everywhere: reports follow.
+    A change anywhere in the graph can change communities everywhere, and their reports.
 
     Parameters
     ----------
-    max_cluster_size : entities of a community that is not divided, at least 1 [10, as published]
-    resolution : above 0; higher gives more communities [1]
+    max_cluster_size : the largest number of entities of a community that is not divided, at least 1 [10, as published]
+    resolution : above 0; a higher one gives more communities [1]
     randomness : above 0 [0.001]
-    iterations : of the whole procedure, at least 1 [1]
+    iterations : iterations of the whole procedure, at least 1 [1]
     seed : at least 0 [0xDEADBEEF]
-    largest_component : whether only the largest connected component is clustered, as published. The other entities
-        are then communities of one each, where the published pipeline leaves them out
+    largest_component : whether only the largest connected component is clustered, as published. Each other entity is
+        then a community; the published pipeline leaves them out
 
     Raises
     ------
@@ -60,7 +60,7 @@ class LeidenClustering:
 
     @classmethod
     def paper(cls) -> "LeidenClustering":
-        """The published choices."""
+        """The clustering with the published parameters."""
         return cls(largest_component=True)
 
     @property
@@ -73,7 +73,7 @@ class LeidenClustering:
         n = len(graph)
         use = graph.rows < graph.indices
         if self.largest_component and n:
-            # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+            # Deferred: it imports the solvers of scipy.linalg, which takes a tenth of a second.
             from scipy.sparse.csgraph import connected_components
 
             component = connected_components(graph.adjacency(), directed=False)[1]

@@ -1,4 +1,4 @@
-"""Local moving in blocks: nodes go to the neighbouring community where modularity gains most.
+"""Local moving in blocks: each node goes to the neighbouring community with the largest gain of modularity.
 
 For a node of strength k and a community of strength K (without the node), joined by weight w, in a graph whose
 strengths sum to W, membership is worth
@@ -6,24 +6,23 @@ strengths sum to W, membership is worth
     gain = W w - k K
 
 which is 2 W^2 times the change of modularity (Blondel, Guillaume, Lambiotte and Lefebvre 2008, arXiv 0803.0476,
-section 2). For W stands the largest number below it with no more than three binary digits before its zeros, such as
-160 for 180: else each edge that comes anywhere would change every comparison. It is modularity at a resolution of 1 to
-1.25. The weight w to a community other than the node's own counts 1/16 less, and between communities that are nodes
-1/8 less: close calls are decided for staying, so that a small change of the graph decides fewer moves otherwise. An
-entity that is alone joins by the whole weight, else the last spokes of a star would stay alone. Everything is a 64-bit
-integer, so that equal gains are equal and no rounding decides.
+section 2). W is rounded down to three binary digits and zeros, such as 180 to 160; otherwise any new edge would change
+every comparison. This is modularity at a resolution of 1 to 1.25. The weight w to a community other than the node's own
+counts 1/16 less, and between communities that are nodes 1/8 less. Close calls are thus decided for staying, and a small
+change of the graph changes fewer moves. An entity that is alone joins by the whole weight; otherwise the last spokes of
+a star would stay alone. Everything is a 64-bit integer, so equal gains are equal and no rounding decides.
 
-A pass takes the nodes in 16 blocks, told by a hash of the name of each node. All nodes of a block move at once: each
-to the community of largest gain, of equal ones to that of least label, and only where it gains more than by staying.
-Of two nodes that are alone, only the later one may join the earlier.
+A pass takes the nodes in 16 blocks, chosen by a hash of each node's name. All nodes of a block move at once, each to
+the community of the largest gain, or of equal ones to that of the least label, and only if it gains more than by
+staying. Of two nodes that are alone, only the later one may join the earlier.
 
-Neighbours that move at once do not know of each other and can change places for ever. So after three passes a node
-waits while an earlier neighbour moves. No blocks are needed then, and only nodes in and beside communities that
-changed in the pass before have their turn.
+Neighbours that move at once do not know of each other and can change places for ever. After three passes a node
+therefore waits while an earlier neighbour moves. No blocks are needed then, and only nodes in and next to communities
+that changed in the previous pass take part.
 
-Deviations from the published method: it has W and w themselves, and takes the nodes one after the other. In blocks a
-move depends on the neighbourhood of the node and hardly on other moves, so that communities stay the same where the
-graph does.
+Deviations from the published method: it uses W and w unchanged, and takes the nodes one after the other. In blocks a
+move depends on the neighbourhood of the node and hardly on other moves, so communities stay the same where the graph
+does.
 """
 
 from itertools import pairwise
@@ -42,9 +41,9 @@ Integers = NDArray[np.int64]
 BLOCKS = 16
 _PASSES = 12
 _FREE_PASSES = 3  # in which neighbours may move at once
-_DIGITS = 3  # of the sum of the strengths that count
-_RELUCTANCE_OF_ENTITIES, _RELUCTANCE_OF_COMMUNITIES = 4, 3  # binary digits that a weight is shifted by
-_STILL = 10_000  # passes end when fewer than one node in so many moves
+_DIGITS = 3  # binary digits of the sum of the strengths that count
+_RELUCTANCE_OF_ENTITIES, _RELUCTANCE_OF_COMMUNITIES = 4, 3  # binary digits by which a weight is shifted
+_STILL = 10_000  # passes end when fewer than one in so many nodes moves
 
 
 class _Rows(NamedTuple):
@@ -62,10 +61,10 @@ def local_moves(adjacency: "csr_matrix", strengths: Integers, blocks: Integers, 
     Parameters
     ----------
     adjacency : shape (n, n), int64, symmetric, without diagonal; nodes in the order that breaks ties
-    strengths : shape (n,), sum of each node's weights, its loops included twice; the square of their sum W must be
+    strengths : shape (n,), sum of each node's weights, with loops counted twice; the square of their sum W must be
         below 2^63
     blocks : shape (n,), in [0, 16)
-    are_entities : whether the nodes are entities, and not communities of them
+    are_entities : whether the nodes are entities, not communities
 
     Returns
     -------
@@ -110,7 +109,7 @@ def _coarse(total: int) -> int:
 
 
 def _by_block(adjacency: "csr_matrix", nodes: Integers, blocks: Integers) -> list[_Rows]:
-    """The rows of nodes that are sorted by block, one entry for each block that has any."""
+    """The rows of nodes that are sorted by block, one entry for each block that has nodes."""
     rows = _rows(adjacency, nodes)
     ends = np.flatnonzero(np.diff(blocks[nodes], prepend=-1, append=-1))
     turns = []
@@ -129,7 +128,7 @@ def _rows(adjacency: "csr_matrix", nodes: Integers) -> _Rows:
 def _targets(
     rows: _Rows, labels: Integers, held: Integers, sizes: Integers, strengths: Integers, total: int, are_entities: bool
 ) -> Integers:
-    """Where each node would go, shape (len(nodes),); its own label where it stays."""
+    """The label to which each node would go, shape (len(nodes),); its own label if it stays."""
     from scipy.sparse import csr_matrix
 
     near = csr_matrix(
@@ -155,7 +154,7 @@ def _targets(
 
 
 def _one_at_a_time(rows: _Rows, target: Integers, labels: Integers) -> Integers:
-    """The same, but a node stays while an earlier neighbour moves."""
+    """The same labels, but a node stays while an earlier neighbour moves."""
     own = labels[rows.nodes]
     moving = np.zeros(len(labels), np.bool_)
     moving[rows.nodes] = target != own

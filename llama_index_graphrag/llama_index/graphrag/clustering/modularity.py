@@ -21,7 +21,7 @@ def modularity(graph: EntityGraph, labels: ArrayLike) -> float:
 
     Returns
     -------
-    at most 1; 0 for a graph without edges. Sums are of integers, so that no order of summation has an influence
+    at most 1; 0 for a graph without edges. Sums are of integers, so the order of summation does not matter
     """
     communities = np.unique(np.asarray(labels), return_inverse=True)[1].reshape(-1)
     total = int(graph.weights.sum())

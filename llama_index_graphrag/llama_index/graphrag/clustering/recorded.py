@@ -1,4 +1,4 @@
-"""`RecordedClustering`: the communities of an earlier run, for as long as its entities are there."""
+"""`RecordedClustering`: the communities of an earlier run, as long as its entities exist."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RecordedClustering:
-    """The communities that were recorded, so that the reports about them can be reused.
+    """Recorded communities, so that you can reuse the reports about them.
 
-    An entity that was recorded stays in its communities. One that was not joins the lowest community that it is most
-    strongly linked to, the one of least number where several are; those that are linked to no recorded entity are
-    clustered among themselves by :class:`AgglomerativeClustering`. So the communities are a function of the graph and
-    of the record, and where much is inserted they fit the graph less and less.
+    A recorded entity stays in its communities. A new entity joins the lowest community to which it is most strongly
+    linked, or of equal ones that of the least number. :class:`AgglomerativeClustering` clusters the entities that are
+    linked to no recorded entity. The communities are thus a function of the graph and of the record; after many inserts
+    they fit the graph less well.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class RecordedClustering:
 
         Parameters
         ----------
-        run : as read, or the `output` folder of the run, which needs the extra `parquet`
+        run : the run as read, or its `output` folder, which needs the extra `parquet`
 
         Raises
         ------
@@ -87,7 +87,7 @@ class RecordedClustering:
 
 
 def _strongest(graph: EntityGraph, row: int, paths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The path to the community that an entity is most strongly linked to; empty if it is linked to none."""
+    """The path to the community to which an entity is most strongly linked; empty if it is linked to none."""
     weights: dict[tuple[int, ...], int] = {}
     for entry in range(int(graph.indptr[row]), int(graph.indptr[row + 1])):
         path = paths[graph.indices[entry]]

@@ -1,4 +1,4 @@
-"""A hierarchy for each scope of a graph, joined in one: entities of different scopes never share a community."""
+"""A hierarchy for each scope of a graph, joined into one: entities of different scopes never share a community."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ __all__ = ["clustered"]
 
 
 def clustered(graph: EntityGraph, clustering: Clustering) -> Hierarchy:
-    """The communities of a graph, found in each scope without regard to the others.
+    """The communities of a graph, found in each scope independently of the others.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def clustered(graph: EntityGraph, clustering: Clustering) -> Hierarchy:
 
 
 def _part(graph: EntityGraph, start: int, stop: int) -> EntityGraph:
-    """The rows of a scope as a graph of their own."""
+    """The rows of a scope as a separate graph."""
     first, last = graph.indptr[start], graph.indptr[stop]
     return EntityGraph(
         graph.names[start:stop],

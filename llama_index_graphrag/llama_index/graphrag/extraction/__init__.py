@@ -1,3 +1,3 @@
-"""What a chunk states: read by rules, checked against its text, or taken from a recording."""
+"""The statements of a chunk: read by rules or a model, checked against its text, or taken from records."""
 
 __all__: list[str] = []

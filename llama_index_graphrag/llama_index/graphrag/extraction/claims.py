@@ -1,4 +1,4 @@
-"""Reading the claims that a model found in a text."""
+"""Reads the claims that a model found in a text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -41,7 +41,7 @@ class ClaimReading(Reply):
         Raises
         ------
         ValueError
-            If there are some, and none can be read.
+            If there are objects, but none can be read.
         """
         read = [_claim(value) for value in values if isinstance(value, Mapping)]
         found = list(dict.fromkeys(claim for claim in read if claim.subject and claim.said))
@@ -56,6 +56,6 @@ def _claim(value: Mapping[str, Any]) -> ClaimStatement:
 
 
 def _text(value: Any) -> str:
-    """A text, number or truth value on one line; empty for other values and for words that say so."""
+    """A text, number or truth value on one line; empty for other values and for words such as "unknown"."""
     plain = " ".join(str(value).split()) if isinstance(value, str | int | float) else ""
     return "" if plain.casefold() in _NOTHING else plain

@@ -1,9 +1,9 @@
-"""What a chunk states, read without a language model: entities are the names in it, relations are pairs of names in a
-sentence, and the sentence is the statement.
+"""The statements of a chunk, read without a language model: entities are the names in it, relations are pairs of names
+in a sentence, and the sentence is the statement.
 
 Source: the "fast" pipeline joins every two noun phrases of a chunk, weighs pairs by pointwise mutual information and
-drops the lightest. Here a pair needs a sentence that names both, so that each edge has a text, and nothing is dropped:
-weights are counts of chunks.
+drops the lightest. Here a pair needs a sentence that names both, so each edge has a text. Nothing is dropped: weights
+are counts of chunks.
 """
 
 import re
@@ -21,8 +21,8 @@ __all__ = ["MOST_NAMES", "NameReader", "cooccurrences"]
 NameReader = Callable[[str], Iterable[tuple[str, int, int]]]
 
 _COMMAS = re.compile(r"(?:(?<!\s)\s+)?,(?:\s*,)+")  # around code that was left out
-MOST_NAMES = 12  # of a sentence that are joined with each other; a longer list is no statement about each pair
-_MOST_PAIRS = 1_200  # of a sentence, each of which has the sentence as its text
+MOST_NAMES = 12  # names of a sentence that are all joined; a longer list is not a statement about each pair
+_MOST_PAIRS = 1_200  # pairs of a sentence, each of which has the sentence as its text
 
 
 def cooccurrences(
@@ -30,16 +30,17 @@ def cooccurrences(
 ) -> tuple[tuple[EntityStatement, ...], tuple[RelationStatement, ...]]:
     """Entities and relations of a text.
 
-    A name within a longer one of the same place is left out, unless two names divide the longer one between them, as in
-    "Romeo and Juliet". A sentence with one name is a statement about it alone. A
-    sentence with more than 12 names joins each with the next 12; one with more than 100, with so many of the next that
-    there are 1,200 pairs, or with the next one.
+    A name inside a longer name is left out, unless two names divide the longer one between them, as in "Romeo and
+    Juliet". A sentence with one name is a statement only about it. A sentence with more than 12 names joins each with
+    the next 12. One with more than 100 joins each with fewer of the next, so that there are 1,200 pairs, but at least
+    with the next one.
 
     Parameters
     ----------
-    names : what reads the names
-    subject : what the whole text is about, by its title for one; a sentence that names one other entity is about both
-    shown : the lines of the text as statements show them, such as with the code in which no names are looked for; None
+    names : reads the names
+    subject : the subject of the whole text, for example from its title; a sentence that names one other entity is about
+        both
+    shown : the lines of the text as statements show them, for example with code, which is not searched for names; None
         for the text itself
     """
     spelling: dict[str, str] = {normalise(subject): subject} if normalise(subject) else {}
@@ -73,7 +74,7 @@ def cooccurrences(
 
 
 def _statements(text: str, spans: Sequence[tuple[int, int]], shown: Sequence[str] | None) -> list[str]:
-    """Each sentence as it is shown: that of its line in the same place, if the line has as many there."""
+    """Each sentence as it is shown: the sentence at the same place in its line, if the line has as many."""
     plain = [_COMMAS.sub(",", text[start:end]) for start, end in spans]
     if shown is None:
         return plain
@@ -91,10 +92,10 @@ def _statements(text: str, spans: Sequence[tuple[int, int]], shown: Sequence[str
 
 
 def _outermost(names: Iterable[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """The names that are in no longer one, in order of place; one that two others divide is none."""
+    """The names that are not inside a longer one, in order of place; a name that two others divide does not count."""
     given = list(names)
-    first_end: dict[int, int] = {}  # of the shortest name that begins there
-    last_start: dict[int, int] = {}  # of the shortest name that ends there
+    first_end: dict[int, int] = {}  # end of the shortest name that begins there
+    last_start: dict[int, int] = {}  # start of the shortest name that ends there
     for _, start, end in given:
         first_end[start] = min(end, first_end.get(start, end))
         last_start[end] = max(start, last_start.get(end, start))

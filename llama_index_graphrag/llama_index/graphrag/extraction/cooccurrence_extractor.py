@@ -24,14 +24,14 @@ class CooccurrenceExtractor(NodeExtractor):
     """Reads the names of a text by rules, in scripts with and without capitals.
 
     It needs no LLM: indexing is free and offline. Two names in a sentence are a relation, and the sentence is the
-    statement about it. Entities have no types. Code gives no names, each cell of a table is read alone, and lines that
-    repeat over the chunks of a document that are written together (headers, footers, legal lines) are ignored.
+    statement about it. Entities have no types. Code gives no names, each cell of a table is read by itself, and lines
+    that repeat in the chunks of a document that are written together (headers, footers, legal lines) are ignored.
 
     Parameters
     ----------
     title_key : the metadata key of a title, which is an entity of the whole text: a sentence with one other name is a
-        statement about both. For a node without one, a heading at the beginning of its text is the title
-        (:mod:`llama_index.ragkit.text.headings`). None for no titles at all
+        statement about both. For a node without it, a heading at the beginning of its text is the title
+        (:mod:`llama_index.ragkit.text.headings`). None for no titles
     """
 
     method: ClassVar[str] = "graphrag"
@@ -57,5 +57,5 @@ def _phrases(text: str) -> list[Mention]:
 
 
 def _is_entity(name: str) -> bool:
-    """Whether a name is more than a number, or a question or exclamation quoted."""
+    """Whether a name is more than a number, and not a quoted question or exclamation."""
     return not _QUOTED.search(name) and any(not _DIGIT.search(word) for word in name.split())

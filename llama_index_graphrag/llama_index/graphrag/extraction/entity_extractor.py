@@ -35,7 +35,7 @@ _TYPES = ("organization", "person", "geo", "event")  # as published
 
 
 def _object(*texts: str, **others: Any) -> dict[str, Any]:
-    """The JSON schema of an object that has these fields, most of which are texts."""
+    """The JSON schema of an object with these fields, most of which are texts."""
     fields = {**{text: {"type": "string", "maxLength": 300} for text in texts}, **others}
     return {"type": "object", "properties": fields, "required": list(fields)}
 
@@ -77,7 +77,7 @@ class Reading(Reply):
         Raises
         ------
         ValueError
-            If there are some, and none can be read.
+            If there are entities, but none can be read.
         """
         found = list(dict.fromkeys(entity for entity in map(_entity, values) if entity.name))
         if values and not found:
@@ -148,30 +148,30 @@ def _strength(value: Any) -> float:
 
 
 class EntityExtractor(NodeExtractor):
-    """Extracts entities, and the relations between them, by one call of a language model per chunk.
+    """Extracts entities and the relations between them with one call of a language model per chunk.
 
-    Each reply is held against the text: entities of whose words it has too few are dropped, and so are relations with
-    such ends; a name that only a relation has becomes an entity. What was dropped is counted in the record, under
-    `dropped`. A reply that is no such object, or of which nothing is in the text, is retried, and then the node fails:
-    an empty result is stored only where the model says that there is nothing. What the first call found stays where a
-    further one fails, and entities stay where no relation can be read.
+    Each reply is checked against the text. Entities are dropped if the text has too few of their words, and so are
+    relations with such ends. A name that only a relation has becomes an entity. The record counts what was dropped,
+    under `dropped`. A reply that is not such an object, or has nothing that is in the text, is retried, and then the
+    node fails: an empty result is stored only if the model says that there is nothing. If a further call fails, the
+    results of the first call stay; if no relation can be read, the entities stay.
 
-    Deviations from the published pipeline: JSON instead of delimited tuples, each reply is parsed alone (joined without
-    a delimiter, the published ones lose the first entity of each gleaning), and answers are in the language of the
+    Deviations from the published pipeline: JSON instead of delimited tuples; each reply is parsed by itself (joined
+    without a delimiter, the published ones lose the first entity of each gleaning); answers are in the language of the
     text.
 
     Parameters
     ----------
-    entity_types : named in the prompt [organization, person, geo, event, as published]
-    gleanings : further calls that ask for what was missed, at least 0 [0; published 1]
-    gleaning_test : whether the model is asked before each gleaning, in a call of its own, if something was missed, and
-        nothing more where it says no, as in the paper [False; the published code asks between gleanings]
+    entity_types : types that the prompt names [organization, person, geo, event, as published]
+    gleanings : further calls that ask for missed entities and relations, at least 0 [0; published 1]
+    gleaning_test : whether a separate call before each gleaning asks the model if something was missed, and a "no" ends
+        the gleanings, as in the paper [False; the published code asks between gleanings]
     claims : whether one more call per chunk asks for claims about the entities found: subject, object, type, status,
-        dates, and a quotation, without which in the text a claim is dropped. They are statements as all others, and
-        stand together in reports [False, as published]
-    claim_description : what counts as a claim, named in the prompt
-    min_in_text : least share of the words of a name that the text must have, in [0, 1]; 0 for no check, as for
-        entities that are translated [0.3: models complete names that a text does not repeat]
+        dates, and a quotation; a claim whose quotation is not in the text is dropped. Claims are statements like all
+        others, and stand together in reports [False, as published]
+    claim_description : description in the prompt of what counts as a claim
+    min_in_text : least share of the words of a name that the text must have, in [0, 1]; 0 for no check, for example for
+        translated entities [0.3: models complete names that a text does not repeat]
     kwargs : see :class:`~llama_index.ragkit.NodeExtractor`; prompts "extract", "missed", "glean"
         and "claims"
     """
@@ -195,7 +195,7 @@ class EntityExtractor(NodeExtractor):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """As for every extractor, but without a test that is not made: indexes from before it take the extractor."""
+        """As for every extractor, but without an unused test, so indexes of earlier versions accept the extractor."""
         unused = () if self.gleaning_test else ("gleaning_test", "prompt missed")
         return {name: value for name, value in super().fingerprint.items() if name not in unused}
 
@@ -262,17 +262,17 @@ class EntityExtractor(NodeExtractor):
         return list(reading.claims)
 
     def reply_tokens(self, prompt: str, tokens: int) -> int:
-        """Descriptions say what a text says several times over, as JSON."""
+        """Descriptions repeat several times what a text says, as JSON."""
         return 512 + 4 * tokens
 
     def tokens_beside(self, prompt: str, tokens: int) -> int:
-        """What was found before, in the prompts of further calls, which are not made by default."""
+        """The earlier results in the prompts of further calls, which are not made by default."""
         gleans = self.gleanings > 0
         is_made = {"extract": False, "glean": gleans, "missed": gleans and self.gleaning_test, "claims": self.claims}
         return min(tokens, self.completion_tokens) if is_made[prompt] else 0
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
-        """One call, one for each gleaning and its test, which read what was found so far too, and one for claims."""
+        """One call, one for each gleaning and its test, which also read the results so far, and one for claims."""
         text, reply = count(plain_text(node)), self.completion_tokens
         work = Estimate(1, count(self.prompt("extract").get_template()) + text, reply)
         glean = count(self.prompt("glean").get_template()) + text
@@ -285,7 +285,7 @@ class EntityExtractor(NodeExtractor):
 
 
 def _known(lines: Sequence[str]) -> PromptTexts:
-    """What was found, line by line."""
+    """The results so far, line by line."""
     return PromptTexts(lines, shown=lambda kept: fence(["\n".join(kept)], "known"))
 
 
@@ -298,7 +298,7 @@ def _statements(
 
 
 def _read_claims(text: str, reply: str) -> ClaimReading:
-    """The claims about a text, of which the text must have the quotation of at least one, unless there are none."""
+    """The claims about a text; unless there are none, the text must have the quotation of at least one."""
     reading = read_reply(reply, ClaimReading)
     if reading.claims and not checked(_statements((), (), reading.claims), text, 0).statements.claims:
         raise ParseError("None of the quotations in the reply is in the text.")
@@ -306,7 +306,7 @@ def _read_claims(text: str, reply: str) -> ClaimReading:
 
 
 def _read(text: str, least: float, reply: str) -> Reading:
-    """The first reply about a text, of which something must be in it, unless it is empty."""
+    """The first reply about a text; unless it is empty, something in it must be in the text."""
     reading = read_reply(reply, Reading)
     kept = checked(_statements(reading.entities, reading.relations), text, least).statements
     if (reading.entities or reading.relations) and not kept.entities:

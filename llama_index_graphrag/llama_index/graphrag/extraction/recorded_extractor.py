@@ -28,21 +28,21 @@ class RecordedExtractor(NodeExtractor):
     """Takes entities and relations from records, and reads nodes without a record with another extractor, if any.
 
     A node is looked up by its id, then by its text (ignoring white space). Without `fallback` no model is called, and a
-    node without a record counts as failed; `index.retry_failed()` looks it up again after records were added, or when
-    the index was loaded with a fallback.
+    node without a record counts as failed. `index.retry_failed()` looks it up again after you add records, or load the
+    index with a fallback.
 
     Parameters
     ----------
     records : node id or text -> {"entities": [[name, type, description], ...], "relations": [[source, target,
         description, strength], ...]}, with "claims": [[subject, object, type, status, start, end, description,
         quotation], ...] if there are any; trailing fields may be missing
-    fallback : reads the nodes without a record, such as those of documents that were written after the records: with
-        its own prompts, model and parameters, and the model of the index where it has none [None]
+    fallback : reads the nodes without a record, for example those of later documents. It uses its own prompts, model
+        and parameters, or the model of the index if it has none [None]
 
     Raises
     ------
     ConfigurationError
-        If a record is not of that form, or `fallback` is no extractor of Graph RAG.
+        If a record does not have that form, or `fallback` is not an extractor of Graph RAG.
     """
 
     method: ClassVar[str] = "graphrag"
@@ -72,7 +72,7 @@ class RecordedExtractor(NodeExtractor):
         return {} if self.fallback is None else {"fallback": self.fallback}
 
     def add(self, records: Given) -> None:
-        """Add records; one of the same id or text replaces the earlier one."""
+        """Add records; a record of the same id or text replaces the earlier one."""
         for key, record in records.items():
             try:
                 plain = {name: record[name] for name in ("entities", "relations")}
@@ -90,7 +90,7 @@ class RecordedExtractor(NodeExtractor):
 
         Parameters
         ----------
-        run : as read, or the `output` folder of the run, which needs the extra `parquet`
+        run : the run as read, or its `output` folder, which needs the extra `parquet`
 
         Raises
         ------
@@ -102,7 +102,7 @@ class RecordedExtractor(NodeExtractor):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """The class alone: records may be added as the corpus grows, and so may a fallback."""
+        """Only the class: you may add records as the corpus grows, and a fallback."""
         return {"class": type(self).__name__}
 
     @immediate
@@ -112,7 +112,7 @@ class RecordedExtractor(NodeExtractor):
         if record is None:
             raise ExtractionError(
                 f"There is no record for node {node.node_id!r}, by its id or its text. Add one to the "
-                "RecordedExtractor, or pass fallback= to it, an extractor that reads such nodes."
+                "RecordedExtractor, or give it an extractor that reads such nodes as fallback=."
             )
         return record
 
@@ -130,7 +130,7 @@ class RecordedExtractor(NodeExtractor):
         on_error: OnError | None = None,
         falls_back: bool = False,
     ) -> Steps[list[Extraction]]:
-        """As :meth:`~llama_index.ragkit.NodeExtractor.extract`; the nodes without a record are read by the fallback."""
+        """Like :meth:`~llama_index.ragkit.NodeExtractor.extract`; the fallback reads nodes without a record."""
         given: dict[str, Any] = {
             "siblings": [*siblings, *nodes],
             "cache": self.cache if cache is None else cache,

@@ -1,11 +1,11 @@
-"""What was extracted from a text, held against the text.
+"""Checks what was extracted from a text against the text.
 
-A name is held by a text if its words are there, up to their endings: "Scrooge's nephew" by "the nephew of old Scrooge",
-"Москва" by "в Москве". An entity is kept if the text has a share of the words of its name, a small one, since models
-complete names and texts do not repeat them; a relation is kept if both its ends are entities. An end that is none
-becomes one if the text has all words of its name. A clause is no name, and a relation of a name with itself is none. Of
-a claim that holds for subject and object, and the text must have the quotation word for word. The rest is dropped and
-counted.
+A text has a name if it has its words, up to their endings: "the nephew of old Scrooge" has "Scrooge's nephew", "в
+Москве" has "Москва". An entity is kept if the text has a share of the words of its name. The share is small, since
+models complete names that texts do not repeat. A relation is kept if both its ends are entities; an end that is not an
+entity becomes one if the text has all words of its name. A clause is not a name, and a name has no relation with
+itself. The same holds for the subject and object of a claim, and the text must have its quotation word for word. The
+rest is dropped and counted.
 
 The published pipeline drops every relation with an unknown end: 84 of 978 in its recorded run.
 """
@@ -22,13 +22,13 @@ __all__ = ["Checked", "checked"]
 
 @dataclass(frozen=True)
 class Checked:
-    """What a text holds of what was extracted from it.
+    """The part of an extraction that its text confirms.
 
     Attributes
     ----------
-    statements : what was kept
-    completed : names that a relation had and no entity, and that became entities
-    dropped_entities, dropped_relations, dropped_claims : how many were not held
+    statements : the statements that were kept
+    completed : names that only a relation had and that became entities
+    dropped_entities, dropped_relations, dropped_claims : numbers of those that the text does not confirm
     """
 
     statements: ChunkStatements
@@ -39,7 +39,7 @@ class Checked:
 
 
 def checked(statements: ChunkStatements, text: str, least: float = 0.3) -> Checked:
-    """What the text holds of what was extracted from it.
+    """The part of an extraction that its text confirms.
 
     Parameters
     ----------

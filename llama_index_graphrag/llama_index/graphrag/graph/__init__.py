@@ -1,3 +1,3 @@
-"""The knowledge graph: statements, entities by resolution rules, and counts that follow from both."""
+"""The knowledge graph: statements, entities by rules of resolution, and the counts that follow from both."""
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
 """Pairs of names in one document that may be the same entity, to be judged by a resolver.
 
 Two names are candidates if most statements of the document give them the same type, or none, if the cosine of their
-vectors reaches a threshold, and if they have the same numbers: "Chapter 3" is no "Chapter 4". Names that the rules of
-:mod:`llama_index.graphrag.graph.resolution` join are none.
+vectors reaches a threshold, and if they have the same numbers: "Chapter 3" is not "Chapter 4". Names that the rules of
+:mod:`llama_index.graphrag.graph.resolution` join are not candidates.
 """
 
 import re
@@ -24,17 +24,17 @@ __all__ = ["CandidatePair", "DocumentNames", "types_in"]
 
 Floats = NDArray[np.float32]
 
-_LINES = 3  # statements about a name that a resolver is shown
+_LINES = 3  # statements about a name that a resolver sees
 _NUMBER = re.compile(r"\d+")
 
 
 class CandidatePair(NamedTuple):
-    """Two names that may be the same entity, and all that a resolver may know of them.
+    """Two names that may be the same entity, and everything that a resolver may know about them.
 
     Attributes
     ----------
     names : normalised, sorted
-    spellings : as most statements spell them
+    spellings : their spellings in most statements
     kind : their type in lower case; empty for none
     lines : the first statements about each
     """
@@ -46,12 +46,12 @@ class CandidatePair(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Hash of what is known, by which a judgement is kept."""
+        """Hash of the pair, the key of its judgement."""
         return digest(*self)
 
 
 def types_in(chunks: Iterable[ChunkStatements]) -> dict[str, str]:
-    """Each normalised name in some chunks with the type, in lower case, that most of their statements give it."""
+    """Each normalised name in some chunks, with the type, in lower case, that most of its statements give it."""
     given: dict[str, list[str]] = defaultdict(list)
     for chunk in chunks:
         for name, kind in chunk.typed_names:
@@ -95,7 +95,7 @@ class DocumentNames:
         )
 
     def pair(self, one: str, other: str) -> CandidatePair | None:
-        """Two names as candidates, whatever their vectors are; None if they cannot be."""
+        """Two names as candidates, regardless of their vectors; None if they cannot be candidates."""
         first, second = sorted((one, other))
         if first not in self.types or second not in self.types or self.types[first] != self.types[second]:
             return None

@@ -26,8 +26,8 @@ class GraphChange:
     Attributes
     ----------
     graph : the new graph
-    rewritten : chunks that were not given and lost a description that was merged from a removed chunk too, as they
-        are now; what is stored of them must be written again
+    rewritten : other chunks that lost a description that was merged from a removed chunk, too, in their new form; their
+        records must be stored again
     """
 
     graph: StatementGraph
@@ -35,7 +35,7 @@ class GraphChange:
 
 
 def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, Pairs] | None = None) -> StatementGraph:
-    """The graph of these chunks; they may come in any order.
+    """The graph of these chunks, given in any order.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, Pairs]
 
 
 def resolved_graph(chunks: Iterable[ChunkStatements], short: Mapping[str, Mapping[str, str]]) -> StatementGraph:
-    """The graph of some chunks of a corpus, whose names are resolved already.
+    """The graph of some chunks of a corpus whose names are already resolved.
 
     Parameters
     ----------
@@ -70,15 +70,15 @@ def changed(
 ) -> GraphChange:
     """The graph with some chunks removed and others added.
 
-    The time is that of the change and of the documents that it touches, whose names are resolved anew, and of copying
+    This takes time for the change, for the documents that it touches, whose names are resolved again, and for a copy of
     the top level of the mappings.
 
     Parameters
     ----------
     removed : ids of chunks; unknown ones have no effect
-    added : a chunk whose id is known replaces the old one
-    same : document -> pairs of normalised names that are one entity in it, which replace those that are known of this
-        document; of the other documents those are kept whose names are still there
+    added : chunks; one whose id is known replaces the old chunk
+    same : document -> pairs of normalised names that are one entity in it, which replace the known pairs of this
+        document; other documents keep the pairs whose names still exist
 
     Raises
     ------
@@ -88,7 +88,7 @@ def changed(
     new: dict[str, ChunkStatements] = {}
     for chunk in added:
         if chunk.chunk_id in new:
-            raise ConfigurationError(f"Two chunks that were added have the id {chunk.chunk_id!r}; ids must differ.")
+            raise ConfigurationError(f"Two added chunks have the id {chunk.chunk_id!r}; ids must differ.")
         new[chunk.chunk_id] = chunk
     gone = {chunk_id for chunk_id in removed if chunk_id in graph.chunks and chunk_id not in new}
     rewritten = _unmerged(graph, gone | (new.keys() & graph.chunks.keys()), new)
@@ -139,7 +139,7 @@ def changed(
 
 
 def _unmerged(graph: StatementGraph, gone: set[str], new: Mapping[str, ChunkStatements]) -> dict[str, ChunkStatements]:
-    """Chunks that stay as they were given, without the descriptions merged from chunks that go."""
+    """The remaining chunks that had descriptions merged from removed chunks, now without these."""
     partners = {
         partner
         for chunk_id in gone
@@ -152,7 +152,7 @@ def _unmerged(graph: StatementGraph, gone: set[str], new: Mapping[str, ChunkStat
 
 
 def _put(values: dict[str, T], key: str, value: T) -> None:
-    """Keep a value, or nothing where it is empty."""
+    """Put a value, or delete the key if the value is empty."""
     if value:
         values[key] = value
     else:
@@ -160,7 +160,7 @@ def _put(values: dict[str, T], key: str, value: T) -> None:
 
 
 class _Index:
-    """Entities and links being edited; what is not touched is shared with the old graph."""
+    """Entities and links being edited; untouched ones are shared with the old graph."""
 
     def __init__(self, graph: StatementGraph) -> None:
         self._entities: dict[str, Occurrences] = dict(graph.entities)
@@ -170,7 +170,7 @@ class _Index:
         self._own_pairs: dict[tuple[str, str], dict[str, int]] = {}
 
     def add(self, chunk: ChunkStatements, short: Mapping[str, str]) -> None:
-        """Count a chunk in."""
+        """Add the counts of a chunk."""
         found = list(resolved(chunk, short))
         repeated = Counter(statement.description for _, statement in found)
         for keys, statement in found:
@@ -181,7 +181,7 @@ class _Index:
                 _count(self._pair(*sorted(keys)), chunk.chunk_id, tokens)
 
     def remove(self, chunk: ChunkStatements, short: Mapping[str, str]) -> None:
-        """Count a chunk out."""
+        """Subtract the counts of a chunk."""
         for keys, _ in resolved(chunk, short):
             for key in keys:
                 self._entity(key).pop(chunk.chunk_id, None)
@@ -189,7 +189,7 @@ class _Index:
                 self._pair(*sorted(keys)).pop(chunk.chunk_id, None)
 
     def finished(self) -> tuple[dict[str, Occurrences], dict[str, Mapping[str, Occurrences]]]:
-        """Entities and links, without those that nothing states."""
+        """Entities and links, without those that no chunk states."""
         for (one, other), where in self._own_pairs.items():
             if not where:
                 self._own_rows[one].pop(other, None)

@@ -1,4 +1,4 @@
-"""The graph of entities as arrays: what clusterings and searches work on."""
+"""The graph of entities as arrays, on which clusterings and searches work."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ class EntityGraph:
     Attributes
     ----------
     names : n keys of entities, sorted, without repetition
-    indptr, indices : int64, shapes (n + 1,) and (m,): rows of sorted neighbours; each edge stands in two rows
-    weights : int64, shape (m,), at least 1: chunks that state the pair
+    indptr, indices : int64, shapes (n + 1,) and (m,): rows of sorted neighbours; each edge is in two rows
+    weights : int64, shape (m,), at least 1: number of chunks that state the pair
     tokens : int64, shape (m,): tokens of the statements about the pair
-    node_tokens : int64, shape (n,): tokens of the statements about the entity alone
-    sums, ends : int64, shape (n,), of a part of a graph, in which rows lack entries whose entities are not known: the
-        sum of the weights of all edges of each entity, and its number of neighbours as far as it is known
+    node_tokens : int64, shape (n,): tokens of the statements only about the entity
+    sums, ends : int64, shape (n,), for a part of a graph, whose rows lack unknown entities: the sum of the weights of
+        all edges of each entity, and its number of neighbours as far as it is known
     """
 
     names: tuple[str, ...]
@@ -64,14 +64,14 @@ class EntityGraph:
         ----------
         names : n different keys, in any order
         sources, targets : shape (e,), positions in `names`
-        weights, tokens : shape (e,), whole numbers; of edges given more than once they add up [1 and 0]
+        weights, tokens : shape (e,), whole numbers; they add up for an edge that is given more than once [1 and 0]
         node_tokens : shape (n,) [0]
 
         Raises
         ------
         ConfigurationError
-            If names repeat, an edge joins an entity with itself or names none, or a weight is not a whole number of
-            at least 1.
+            If names repeat, an edge joins an entity with itself or with an unknown position, or a weight is not a
+            whole number of at least 1.
         """
         n = len(names)
         order = sorted(range(n), key=names.__getitem__)
@@ -82,7 +82,7 @@ class EntityGraph:
         rank[order] = np.arange(n)
         ends = np.asarray(sources, np.int64).reshape(-1), np.asarray(targets, np.int64).reshape(-1)
         if len(ends[0]) != len(ends[1]) or any(((end < 0) | (end >= n)).any() for end in ends):
-            raise ConfigurationError(f"sources and targets must be as many, and positions in the {n} names.")
+            raise ConfigurationError(f"sources and targets must be positions in the {n} names, as many of each.")
         if (ends[0] == ends[1]).any():
             raise ConfigurationError("An edge must join two different entities.")
         one, other = rank[ends[0]], rank[ends[1]]

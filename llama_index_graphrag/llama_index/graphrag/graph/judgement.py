@@ -1,4 +1,4 @@
-"""`Judgement`: what a resolver said of two names in a document."""
+"""`Judgement`: the judgement of a resolver on two names in a document."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,14 +13,14 @@ Pairs = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a resolver said of two names in a document.
+    """The judgement of a resolver on two names in a document.
 
     Attributes
     ----------
     one, other : normalised names, sorted
-    key : hash of what it was made from
-    same : whether they are one entity; None where there is no judgement yet
-    reason : why there is none
+    key : hash of the pair from which it was made
+    same : whether they are one entity; None if there is no judgement yet
+    reason : why there is no judgement
     cache_keys : entries of the extraction cache that it uses
     """
 
@@ -36,12 +36,12 @@ Judgements = Mapping[str, tuple[Judgement, ...]]
 
 
 def judged_same(judgements: Judgements) -> dict[str, Pairs]:
-    """The pairs of each document that are one entity."""
+    """The pairs of each document that were judged to be one entity."""
     return {document: frozenset((j.one, j.other) for j in given if j.same) for document, given in judgements.items()}
 
 
 def visible_pairs(same: Mapping[str, Pairs], hidden: Iterable[ChunkStatements]) -> dict[str, Pairs]:
-    """The pairs of each document that were judged to be one entity without a name of some chunks."""
+    """The pairs of each document that were judged to be one entity and have no name of some chunks."""
     names: dict[str, set[str]] = defaultdict(set)
     for chunk in hidden:
         names[chunk.document].update(name for name, _ in chunk.typed_names)

@@ -1,14 +1,15 @@
-"""Which names are the same entity: rules on names, and pairs that something else judged to be the same.
+"""Decides which names are the same entity: by rules on names, and by pairs that were judged to be the same.
 
-1. Names that are equal after :func:`~llama_index.ragkit.text.mentions.normalise` are one entity, whatever their types.
+1. Names that are equal after :func:`~llama_index.ragkit.text.mentions.normalise` are one entity, even if their types
+   differ.
 2. Within one document, the name of a person inside exactly one longer name of a person is a short form of it:
-   "Scrooge" of "Ebenezer Scrooge", where no "Uncle Scrooge" is named beside. A longer name that adds a function word
-   or a genitive is about another entity: "Scrooge's nephew", "Mother of Scrooge". Other things are not named so: a
-   "door" is no "street door", and "Project Gutenberg" no "Project Gutenberg Literary Archive Foundation".
+   "Scrooge" of "Ebenezer Scrooge", unless the document also names "Uncle Scrooge". A longer name that adds a function
+   word or a genitive is about another entity: "Scrooge's nephew", "Mother of Scrooge". The rule is not for other types:
+   a "door" is not a "street door", and "Project Gutenberg" not a "Project Gutenberg Literary Archive Foundation".
 3. Further pairs of one document, judged by vectors or by a language model, are given as data
    (:func:`representatives`).
 
-Source: the published pipeline joins names that are equal in upper case and nothing else. That communities unite the
+Source: the published pipeline joins only names that are equal in upper case. The assumption that communities unite the
 names of one entity does not hold on its own recorded run.
 """
 
@@ -20,9 +21,9 @@ from llama_index.ragkit.text.mentions import is_name
 
 __all__ = ["representative", "representatives", "short_forms"]
 
-_MOST_WORDS = 12  # of a name that may have short forms
+_MOST_WORDS = 12  # words of a name that may have short forms
 _PERSON = frozenset(("person", "per", "people"))  # as extractors and taggers name the type
-_GENITIVE = "s"  # what `normalise` leaves of 's
+_GENITIVE = "s"  # the form of 's after `normalise`
 _APART = FUNCTION_WORDS | {_GENITIVE}
 
 
@@ -35,8 +36,8 @@ def short_forms(types: Mapping[str, str]) -> dict[str, str]:
 
     Returns
     -------
-    short -> longest name; names that stand for themselves are left out. The result depends on the mapping's content
-    and not on its order.
+    short -> longest name; names that stand for themselves are left out. The result depends on the mapping's content,
+    not on its order.
 
     >>> short_forms({"scrooge": "person", "ebenezer scrooge": "person", "scrooge s nephew": "person"})
     {'scrooge': 'ebenezer scrooge'}
@@ -57,7 +58,7 @@ def short_forms(types: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parts(words: list[str]) -> set[str]:
-    """Runs of words inside a name, of which the name adds nothing but words of a name."""
+    """Runs of words inside a name to which the name adds only words of a name."""
     if not 1 < len(words) <= _MOST_WORDS:
         return set()
     apart = [word in _APART for word in words]
@@ -75,7 +76,7 @@ def representative(names: Iterable[str]) -> str:
 
 
 def representatives(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The name that stands for each, given pairs of names of the same entity; what follows from two pairs holds too.
+    """The name that stands for each name, given pairs of names of the same entity; pairs are transitive.
 
     Parameters
     ----------

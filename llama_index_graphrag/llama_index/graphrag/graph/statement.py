@@ -1,8 +1,8 @@
-"""What a chunk states about entities: as it was extracted, and with its entities resolved.
+"""Statements of chunks about entities: as extracted, and with their entities resolved.
 
-The statement is the unit of the package. An entity or a pair of entities has nothing of its own but its statements:
-its weight is the number of chunks that state it, its type and spelling are those of most of them, its description is
-their texts. So what a chunk adds can be subtracted again exactly.
+The statement is the unit of the package. An entity or a pair of entities consists only of its statements: its weight is
+the number of chunks that state it, its type and spelling are those of most statements, its description is their texts.
+What a chunk adds can therefore be subtracted exactly.
 """
 
 import json
@@ -37,7 +37,7 @@ def scoped(scope: str, name: str) -> str:
 
 
 def scope_of(key: str) -> str:
-    """The scope of a scoped name; empty where it has none."""
+    """The scope of a scoped name; empty if it has none."""
     scope, end, _ = key.partition(_SCOPE_END)
     return scope if end else ""
 
@@ -53,8 +53,8 @@ class EntityStatement(NamedTuple):
     Attributes
     ----------
     name, type, description : as extracted; type and description may be empty
-    merged_from : ids of all chunks that the description was merged from, where those are more than its own chunk; each
-        of them has the statement
+    merged_from : ids of all chunks from which the description was merged, if there are others than its own; each of
+        them has the statement
     """
 
     name: str
@@ -92,12 +92,12 @@ class RelationStatement(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its ends."""
+        """The names of the two entities."""
         return self.source, self.target
 
     @property
     def text(self) -> str:
-        """The statement as a line of text: the description, after the names where it does not contain both.
+        """The statement as a line of text: the description, after the names if it does not contain both.
 
         >>> RelationStatement("Scrooge", "Marley", "Marley was Scrooge's partner.").text
         "Marley was Scrooge's partner."
@@ -107,7 +107,7 @@ class RelationStatement(NamedTuple):
         return self.line(f" {normalise(self.description)} ")
 
     def line(self, words: str) -> str:
-        """As :attr:`text`.
+        """Like :attr:`text`.
 
         Parameters
         ----------
@@ -127,10 +127,10 @@ class ClaimStatement(NamedTuple):
     ----------
     subject, object : names of entities; the object may be empty
     type : such as "bribery"; may be empty
-    status : "true", "false" or "suspected", as the chunk has it; may be empty
-    start, end : when it was so, as written, such as "2015-01-01"; may be empty
+    status : "true", "false" or "suspected", according to the chunk; may be empty
+    start, end : the period, as written, such as "2015-01-01"; may be empty
     said : the claim in a sentence
-    quotation : of the chunk; may be empty
+    quotation : the words of the chunk; may be empty
     """
 
     subject: str
@@ -149,7 +149,7 @@ class ClaimStatement(NamedTuple):
 
     @property
     def merged_from(self) -> tuple[str, ...]:
-        """A claim is of one chunk."""
+        """Always empty: a claim comes from one chunk."""
         return ()
 
     @property
@@ -166,7 +166,7 @@ class ClaimStatement(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The statement as a line of text: the description, after the names where it does not contain them."""
+        """The statement as a line of text: the description, after the names if it does not contain them."""
         words = f" {normalise(self.description)} "
         named = all(f" {normalise(name)} " in words for name in self.names)
         return self.description if named else f"{' - '.join(self.names)}: {self.description}"
@@ -183,7 +183,7 @@ class ChunkStatements:
     ----------
     chunk_id : id of the node
     text_hash : hash of the text of the node, which identifies its statements by content
-    document_id : id of its source document; empty for a node without one, which then stands alone
+    document_id : id of its source document; empty for a node without one, which counts as its own document
     position : place of the chunk in its document, at least 0
     entities, relations, claims : in the order of the extraction
     scope : printable; chunks of different scopes share no entity
@@ -205,7 +205,7 @@ class ChunkStatements:
 
     @property
     def document(self) -> str:
-        """The document within which names are resolved; the chunk itself where it has none."""
+        """The document within which names are resolved; the chunk itself if it has none."""
         return scoped(self.scope, self.document_id or self.chunk_id)
 
     @property
@@ -235,15 +235,15 @@ class ChunkStatements:
 
     @property
     def typed_names(self) -> Iterator[tuple[str, str]]:
-        """Normalised name and type of each entity, as often as they are given; relations and claims give no type, and
-        statements with a name without letters and digits no entity.
+        """Normalised name and type of each entity, once for each time it is stated; relations and claims give no type,
+        and statements with a name without letters and digits give no entity.
         """
         for names, statement in zip(self.normal_names, self.all_statements, strict=True):
             for name in names if all(names) else ():
                 yield name, statement.type if isinstance(statement, EntityStatement) else ""
 
     def without_merged(self, removed: Iterable[str]) -> "ChunkStatements":
-        """Without the descriptions that were merged from one of these chunks, among others."""
+        """The statements without descriptions that were merged from any of these chunks."""
         gone = frozenset(removed)
         entities = tuple(
             entity if gone.isdisjoint(entity.merged_from) else entity._replace(description="", merged_from=())
@@ -270,7 +270,7 @@ class ChunkStatements:
         position: int = 0,
         scope: str = "",
     ) -> "ChunkStatements":
-        """Read what :meth:`record` gave; trailing fields may be missing."""
+        """Read the data of :meth:`record`; trailing fields may be missing."""
         entities = [EntityStatement(*row[:3], *(tuple(merged) for merged in row[3:])) for row in record["entities"]]
         relations = [RelationStatement(*row[:4], *(tuple(merged) for merged in row[4:])) for row in record["relations"]]
         claims = tuple(ClaimStatement(*row) for row in record.get("claims", ()))
@@ -278,7 +278,7 @@ class ChunkStatements:
 
 
 def _row(statement: EntityStatement | RelationStatement) -> list[Any]:
-    """A statement as values that JSON has; chunks that it was merged from are left out where there are none."""
+    """A statement as JSON values, without `merged_from` if it is empty."""
     *values, merged = statement
     return [*values, list(merged)] if merged else values
 
@@ -288,13 +288,13 @@ class Statement(NamedTuple):
 
     Attributes
     ----------
-    id : hash of its content: the hash of the chunk's text, and what was extracted from it. Ids of nodes have no part
-        in it, so that a corpus that is indexed again has the same statements
+    id : hash of its content: the hash of the chunk's text, and what was extracted from it. It does not depend on ids of
+        nodes, so a corpus that is indexed again has the same statements
     chunk_id : id of the node that states it
-    entities : keys of the entities that it is about: one, or the two ends of a relation
+    entities : keys of its entities: one, or the two ends of a relation
     text : one line
-    strength : of a relation; 0 for other statements
-    order : canonical order of statements
+    strength : strength of a relation; 0 for other statements
+    order : sort key of the canonical order of statements
     is_claim : whether it is a :class:`ClaimStatement`
     """
 

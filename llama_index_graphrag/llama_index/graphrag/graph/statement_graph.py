@@ -1,7 +1,7 @@
 """The statements of a corpus by entity and by pair of entities, kept up to date as chunks come and go.
 
-Every count is a sum over chunks, so that taking a chunk away is exact subtraction: after any inserts and deletes the
-graph equals that of the remaining chunks (:func:`~llama_index.graphrag.graph.changes.statement_graph`).
+Every count is a sum over chunks, so removing a chunk is exact subtraction: after any inserts and deletes the graph
+equals that of the remaining chunks (:func:`~llama_index.graphrag.graph.changes.statement_graph`).
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ Occurrences = Mapping[str, int]
 
 
 def majority(values: Iterable[str]) -> str:
-    """The most frequent value, the first in order where several are; empty ones do not count.
+    """The most frequent value, or the first in order of several; empty values do not count.
 
     >>> majority(["PERSON", "GEO", "", "PERSON", "", ""]), majority([])
     ('PERSON', '')
@@ -38,9 +38,9 @@ def majority(values: Iterable[str]) -> str:
 
 
 def resolved(chunk: ChunkStatements, short: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], AnyStatement]]:
-    """The statements of a chunk with the entities that they are about.
+    """The statements of a chunk with their entities.
 
-    A relation whose ends are one entity is about that entity alone. A name without letters and digits is no entity;
+    A relation whose ends are one entity is only about that entity. A name without letters and digits is not an entity;
     a statement with such a name is left out.
 
     Parameters
@@ -58,19 +58,19 @@ def resolved(chunk: ChunkStatements, short: Mapping[str, str]) -> Iterator[tuple
 
 @dataclass(frozen=True)
 class StatementGraph:
-    """Statements, and the entities and pairs that they are about. It never changes; a write makes a new one.
+    """Statements, and their entities and pairs of entities. A graph is immutable; a write makes a new one.
 
     The key of an entity is its normalised name after resolution (:mod:`llama_index.graphrag.graph.resolution`), within
     the scope of its chunks.
 
     Attributes
     ----------
-    chunks : chunk id -> what it states
+    chunks : chunk id -> its statements
     documents : document -> ids of its chunks
     same : document -> pairs of normalised names in it that a resolver judged to be one entity, each sorted
     short : document -> normalised name -> the name that stands for it there, by rules and by these pairs
-    entities : key -> where it is named
-    links : key -> key -> where the pair is stated; symmetric, without loops
+    entities : key -> the chunks that name it
+    links : key -> key -> the chunks that state the pair; symmetric, without loops
     """
 
     chunks: Mapping[str, ChunkStatements] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class StatementGraph:
         return sorted(found, key=lambda statement: statement.order)
 
     def statements_about(self, key: str) -> list[Statement]:
-        """The statements about an entity, alone or with another, in canonical order."""
+        """The statements about an entity, by itself or with another, in canonical order."""
         found = [
             statement
             for chunk_id in self.entities.get(key, ())
@@ -137,11 +137,11 @@ class StatementGraph:
         return majority(entity.type for entity in self._given(key) if isinstance(entity, EntityStatement))
 
     def name_of(self, key: str, allowed: Container[str] | None = None) -> str:
-        """The spelling of an entity in most statements; short forms count where nothing else is there.
+        """The spelling of an entity in most statements; short forms count only if there is nothing else.
 
         Parameters
         ----------
-        allowed : ids of the chunks that count, those of a report for one; None for all
+        allowed : ids of the chunks that count, for example those of a report; None for all
         """
         spelled = [name for statement in self._given(key, allowed) for name in statement.names]
         return majority(name for name in spelled if normalise(name) == bare(key)) or bare(key)

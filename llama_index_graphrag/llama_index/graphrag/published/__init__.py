@@ -1,3 +1,3 @@
-"""What the published command-line pipeline wrote."""
+"""The output of the published command-line pipeline."""
 
 __all__: list[str] = []

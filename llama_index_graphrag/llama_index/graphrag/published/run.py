@@ -1,9 +1,9 @@
-"""What the command-line pipeline wrote, read as statements, communities and reports.
+"""Reads the output of the command-line pipeline as statements, communities and reports.
 
 Source: microsoft/graphrag 1.0 to 3.1, `output/*.parquet`: the tables text_units, entities, relationships, communities
-and community_reports, and covariates, the claims, where the run has them. The table documents is not read: text units
-have the texts and the ids of their documents. Descriptions are merged over all text units of an entity or a pair, so
-each statement carries the units that it was merged from and is forgotten with the first of them. A claim is of one
+and community_reports, and covariates, the claims, if the run has them. The table documents is not read: text units have
+the texts and the ids of their documents. Descriptions are merged over all text units of an entity or a pair, so each
+statement carries the units from which it was merged and is forgotten with the first of them. A claim comes from one
 unit.
 """
 
@@ -43,7 +43,7 @@ class PublishedRow(NamedTuple):
 
     Attributes
     ----------
-    names : of the entity, of the two ends, or of the subject and the object, if any
+    names : the name of the entity, of the two ends, or of the subject and the object, if any
     units : ids of the text units that state it
     """
 
@@ -58,7 +58,7 @@ class PublishedCommunity:
     Attributes
     ----------
     number, parent, level : parent is -1 for a root
-    entities, relations : their numbers, by which reports cite them
+    entities, relations : numbers by which reports cite them
     names : the names of the entities
     """
 
@@ -97,7 +97,7 @@ class PublishedRun:
     ----------
     chunks : what each text unit states; their ids are those of the units
     texts : id of a unit -> its text
-    entities, relations, communities, reports, claims : by number; claims only where the run has extracted some
+    entities, relations, communities, reports, claims : by number; claims only if the run extracted some
     """
 
     chunks: tuple[ChunkStatements, ...]
@@ -122,7 +122,7 @@ def read_parquet(folder: str | Path) -> PublishedRun:
     ImportError
         If pyarrow is not installed.
     ConfigurationError
-        If a table is missing or is not of the known form.
+        If a table is missing or does not have the known form.
     """
     parquet = need("pyarrow.parquet", "read_parquet()", "llama-index-graphrag[parquet]")
     tables = {}
@@ -220,7 +220,7 @@ def _units(row: Mapping[str, Any], units: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _merged(units: tuple[str, ...]) -> tuple[str, ...]:
-    """What to note of text units as the sources of a description."""
+    """The text units to note as sources of a description."""
     return units if len(units) > 1 else ()
 
 

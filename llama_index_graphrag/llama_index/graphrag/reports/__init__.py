@@ -1,3 +1,3 @@
-"""Reports about communities: what they contain, when they must be written again, and how they are checked."""
+"""Reports about communities: their contents, when they must be written again, and how they are checked."""
 
 __all__: list[str] = []

@@ -1,6 +1,6 @@
 """A report without a language model: statements of a community, chosen so that they cover its entities.
 
-Each entity e counts s(e), its salience plus one. Greedily, the line is chosen next that covers most per token,
+Each entity e counts s(e), its salience plus one. Lines are chosen greedily. Next is the line that covers most per token
 
     (sum of s(e) over the entities e of the line that no chosen line has) / tokens ** 0.3
 
@@ -29,7 +29,7 @@ def covering_lines(lines: Sequence[ReportLine], budget: int, count: Callable[[st
 
     Returns
     -------
-    At least one line, even if not even one fits, unless none is given.
+    At least one line, even if none fits, unless none is given.
     """
     costs = [count(line.text) + 1 for line in lines]
     if lines and min(costs) > budget:
@@ -41,7 +41,7 @@ def covering_lines(lines: Sequence[ReportLine], budget: int, count: Callable[[st
         new = sum(worth[entity] for entity in lines[i].entities if entity not in covered)
         return float(new / costs[i] ** _COST_EXPONENT)
 
-    # Gains only fall as lines are chosen, so that an old gain bounds the new one (Minoux 1978).
+    # Gains only fall as lines are chosen, so an old gain bounds the new one (Minoux 1978).
     heap = [(-gain(i), i) for i in range(len(lines))]
     heapify(heap)
     chosen: list[int] = []

@@ -10,13 +10,13 @@ __all__ = ["ReportLine", "fitting", "grouped", "ranked_lines", "salience"]
 
 
 class ReportLine(NamedTuple):
-    """A text that one or more statements have.
+    """The text of one or more statements.
 
     Attributes
     ----------
     text : one line
-    entities : keys of the entities that it is about, sorted
-    statements : ids of the statements, in canonical order, repeated where several chunks state the same
+    entities : keys of its entities, sorted
+    statements : ids of the statements, in canonical order, repeated if several chunks state the same
     nodes : ids of the nodes that state it, in canonical order, each once
     is_claim : whether it is a claim
     """
@@ -31,10 +31,10 @@ class ReportLine(NamedTuple):
 def ranked_lines(statements: Iterable[Statement]) -> list[ReportLine]:
     """The lines of some statements, by (weight, degree), then in canonical order.
 
-    The weight of a statement is the number of chunks that state anything about its entity, or its pair of entities,
-    alone; its degree is the sum of the numbers of pairs that each of its entities is in. Both are counted among the
-    given statements, so that the order follows from what is given. The published pipeline ranks relations by degree
-    and shows one for each entity.
+    The weight of a statement is the number of chunks that state anything only about its entity, or its pair of
+    entities. Its degree is the sum, over its entities, of their numbers of pairs. Both are counted among the given
+    statements, so the order depends only on these. The published pipeline ranks relations by degree and shows one for
+    each entity.
     """
     given = sorted(statements, key=lambda statement: statement.order)
     chunks: dict[frozenset[str], set[str]] = defaultdict(set)
@@ -72,7 +72,7 @@ def grouped(lines: Iterable[ReportLine]) -> list[ReportLine]:
 
 
 def salience(lines: Iterable[ReportLine]) -> dict[str, int]:
-    """For each entity in how many statements of lines about several entities it is, the most first, then by key."""
+    """For each entity, its number of statements in lines about several entities, largest first, then by key."""
     counts: dict[str, int] = defaultdict(int)
     for line in lines:
         for entity in line.entities:
@@ -81,9 +81,9 @@ def salience(lines: Iterable[ReportLine]) -> dict[str, int]:
 
 
 def fitting(lines: Collection[ReportLine], budget: int, count: Callable[[str], int]) -> tuple[list[ReportLine], int]:
-    """The first lines that fit a budget together, and how many do not.
+    """The first lines that together fit a budget, and the number of the others.
 
-    A line that does not fit is passed over, and later ones may fit.
+    A line that does not fit is skipped; later ones may fit.
 
     Parameters
     ----------

@@ -1,14 +1,14 @@
-"""What each report is made of, and by which key it is known.
+"""The plan of each report: its sources and its key.
 
-The lines of a community are its report, verbatim, where they fit into `report_tokens`: on the recorded run 94 of 122
-reports are longer than the statements that they are made of. With `verbatim=False`, as published, only those of an
-entity by itself are, which the published pipeline leaves out. Any other community has a report made of its lines. Where
-those do not fit into `context_tokens` either, the reports of its largest children stand for their lines, as many as
-are needed; lines that still do not fit are left out, the least important ones, and counted.
+The lines of a community are its report, verbatim, if they fit into `report_tokens`: on the recorded run 94 of 122
+reports are longer than their statements. With `verbatim=False`, as published, this holds only for communities of one
+entity, which the published pipeline leaves out. Any other community has a report made from its lines. If these do not
+fit into `context_tokens` either, the reports of its largest children replace their lines, as many as are needed. The
+least important lines that still do not fit are left out and counted.
 
-The key of a report is the hash of all that it is made of: entities, statements, the keys of the children used, what
-makes it and the budgets. Equal keys are equal reports, so a report is written once, and a delete changes every key
-above the document. Ids of nodes have no part in a key.
+The key of a report is the hash of all its sources: entities, statements, the keys of the children used, the maker and
+the budgets. Equal keys are equal reports, so a report is written once, and a delete changes every key above the
+document. Keys do not depend on ids of nodes.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -33,18 +33,18 @@ _TITLE_NAMES = 3
 
 @dataclass(frozen=True)
 class ReportPlan:
-    """What the report of a community is made of.
+    """The sources of the report of a community.
 
     Attributes
     ----------
     community : its number in the hierarchy
-    key : hash of what follows, and of what makes the report
+    key : hash of the sources and of the maker
     verbatim : whether the lines are the report
-    lines : what the writer reads, by importance; not those inside a child whose report is read
+    lines : the lines that the writer reads, by importance, without those inside a child whose report is read
     children : the children whose reports are read before the lines, largest first
-    left_out : lines for which there was no room
+    left_out : number of lines that did not fit
     nodes : ids of all nodes that state something inside the community, in the order of the lines
-    tokens : of the lines and children's reports
+    tokens : tokens of the lines and of the children's reports
     """
 
     community: int
@@ -59,7 +59,7 @@ class ReportPlan:
 
 @dataclass
 class Planner:
-    """Plans the reports of a hierarchy, each when it is asked for.
+    """Plans the reports of a hierarchy, each when it is needed.
 
     Attributes
     ----------
@@ -67,8 +67,8 @@ class Planner:
     entities : the graph that was clustered
     hierarchy : its communities
     config : budgets
-    maker : what decides how reports are made beside the budgets: prompt, model, language
-    count : tokens of a text
+    maker : everything besides the budgets that decides how reports are made: prompt, model, language
+    count : counts the tokens of a text
     """
 
     graph: StatementGraph
@@ -86,7 +86,7 @@ class Planner:
         return [self.entities.names[row] for row in self.hierarchy.members(community)]
 
     def lines(self, community: int) -> tuple[ReportLine, ...]:
-        """All lines of a community, by importance; a statement that is no more than a name is none."""
+        """All lines of a community, by importance, without statements that are only a name."""
         if community not in self._lines:
             statements = self.graph.statements_in(self.names(community))
             self._lines[community] = tuple(ranked_lines(s for s in statements if not _is_name(s)))
@@ -99,7 +99,7 @@ class Planner:
         return self._plans[community]
 
     def forget(self, communities: Iterable[int]) -> None:
-        """Give up the plans of communities, which are made anew when they are asked for."""
+        """Drop the plans of communities; they are made again when needed."""
         for community in communities:
             self._lines.pop(community, None)
             self._plans.pop(community, None)
@@ -107,7 +107,7 @@ class Planner:
     def title(self, community: int) -> str:
         """The names of the most salient entities of a community.
 
-        What begins in lower case, such as a quotation, is part of the title only where there is no other name.
+        A name that begins in lower case, such as a quotation, is part of the title only if there is no other.
         """
         ranked = list(salience(self.lines(community)) or self.names(community))
         nodes = frozenset(self.plan(community).nodes)
@@ -120,7 +120,7 @@ class Planner:
         return bool(self.plan(community).nodes)
 
     def report(self, community: int) -> Report:
-        """The report of a community without a model."""
+        """The report of a community, made without a model."""
         return extracted_report(self, community)
 
     def _made(self, community: int) -> ReportPlan:
@@ -151,7 +151,7 @@ class Planner:
         return ReportPlan(community, key, verbatim, tuple(lines), tuple(children), left_out, nodes, size)
 
     def _children_read(self, community: int, tokens: int) -> list[ReportPlan]:
-        """The children whose reports are read: the largest ones, until the rest fits."""
+        """The children whose reports are read: the largest, until the remaining lines fit."""
         plans = [self.plan(int(child)) for child in self.hierarchy.children(community)]
         sizes = {plan.community: self._tokens(self.lines(plan.community)) for plan in plans}
         read: list[ReportPlan] = []
@@ -163,7 +163,7 @@ class Planner:
         return read
 
     def size(self, plan: ReportPlan) -> int:
-        """Tokens of a report, at most."""
+        """Upper bound of the tokens of a report."""
         return plan.tokens if plan.verbatim else self.config.report_tokens
 
     def _tokens(self, lines: Iterable[ReportLine]) -> int:
@@ -176,7 +176,7 @@ class Planner:
 
 
 def _is_name(statement: Statement) -> bool:
-    """Whether a statement is no more than the name of its entity."""
+    """Whether a statement is only the name of its entity."""
     (key, *others) = statement.entities
     return not others and len(statement.text) <= 2 * len(key) + 20 and normalise(statement.text) == bare(key)
 
@@ -188,7 +188,7 @@ def _inside(line: ReportLine, child_of: Mapping[str, int]) -> bool:
 
 
 def extracted_report(planner: Planner, community: int) -> Report:
-    """The report of a community without a model: its statements, or those that cover its entities best."""
+    """The report of a community, made without a model: its statements, or those that best cover its entities."""
     plan, lines = planner.plan(community), planner.lines(community)
     chosen = lines if plan.verbatim else covering_lines(lines, planner.config.report_tokens, planner.count)
     findings = tuple(Finding(line.text, line.nodes) for line in grouped(chosen))
@@ -197,7 +197,7 @@ def extracted_report(planner: Planner, community: int) -> Report:
 
 
 def numbered_sources(plan: ReportPlan, reports: Mapping[str, Report]) -> tuple[list[str], dict[int, tuple[str, ...]]]:
-    """What the writer of a report is shown, and what each number in it stands for.
+    """The lines that the writer of a report sees, and the nodes for each number in them.
 
     Parameters
     ----------
@@ -205,8 +205,8 @@ def numbered_sources(plan: ReportPlan, reports: Mapping[str, Report]) -> tuple[l
 
     Returns
     -------
-    lines, each with its number before it: the findings of the children's reports under their titles, then the lines of
-    the community, claims under a title of their own; number -> ids of nodes, for
+    lines, each preceded by its number: the findings of the children's reports under their titles, then the lines of the
+    community, claims under a separate title; number -> ids of nodes, for
     :func:`~llama_index.graphrag.reports.report.check_findings`
     """
     shown: list[str] = []
@@ -229,7 +229,7 @@ def numbered_sources(plan: ReportPlan, reports: Mapping[str, Report]) -> tuple[l
 
 
 def unwritten(plans: Iterable[ReportPlan], written: Container[str]) -> list[ReportPlan]:
-    """The reports that must be written for some communities, each once, children before those that read them."""
+    """The plans of reports that must be written for some communities, each once, children before their parents."""
     found: dict[str, ReportPlan] = {}
 
     def visit(plan: ReportPlan) -> None:

@@ -1,4 +1,4 @@
-"""A report about a community as plain data, and how the findings of a model are held against their sources."""
+"""A report about a community as plain data, and the check of a model's findings against their sources."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,12 +15,12 @@ _CITED = re.compile(r"(?:(?<!\s)\s+)?\[([\d\s,;+]+)\]")
 
 
 class Finding(NamedTuple):
-    """One thing that a report says.
+    """One finding of a report.
 
     Attributes
     ----------
     text : a sentence or a paragraph
-    nodes : ids of the nodes that it rests on, at least one
+    nodes : ids of the nodes on which it rests, at least one
     """
 
     text: str
@@ -33,12 +33,12 @@ class Report:
 
     Attributes
     ----------
-    key : hash of what it was made from
+    key : hash of its sources
     title, summary : the summary may be empty
     findings : in order of importance
     form : how it was made
-    rating : importance as rated by a model, 0 to 10; None where none rated it
-    left_out : statements for which there was no room in what it was made from
+    rating : importance as rated by a model, 0 to 10; None if no model rated it
+    left_out : number of statements that did not fit into its sources
     """
 
     key: str
@@ -51,7 +51,7 @@ class Report:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Ids of the nodes that the findings rest on, each once, in the order of the findings."""
+        """Ids of the nodes on which the findings rest, each once, in the order of the findings."""
         return tuple(dict.fromkeys(node for finding in self.findings for node in finding.nodes))
 
     @property
@@ -67,7 +67,7 @@ class Report:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Report":
-        """Read what :meth:`record` gave."""
+        """Read the data of :meth:`record`."""
         findings = tuple(Finding(text, tuple(nodes)) for text, nodes in record["findings"])
         return cls(**{**record, "findings": findings})
 
@@ -77,9 +77,9 @@ class CheckedFindings(NamedTuple):
 
     Attributes
     ----------
-    findings : in the order given
-    dropped_citations : numbers that were cited and name no source, as often as they were cited
-    dropped_findings : findings that cite no source at all
+    findings : in the given order
+    dropped_citations : number of citations without a source
+    dropped_findings : number of findings that cite no source
     """
 
     findings: tuple[Finding, ...]
@@ -88,15 +88,15 @@ class CheckedFindings(NamedTuple):
 
 
 def check_findings(given: Iterable[tuple[str, Iterable[Any]]], sources: Mapping[int, Sequence[str]]) -> CheckedFindings:
-    """Hold the findings of a model against the sources that it was shown.
+    """Check the findings of a model against the sources that it saw.
 
-    Citations are numbers of sources. They are read from the list beside a finding and from brackets in its text,
-    "[3]" or "[1, 4]", which are then taken out: the numbers mean nothing outside the prompt.
+    Citations are numbers of sources. They are read from the list of a finding and from brackets in its text, "[3]" or
+    "[1, 4]". The brackets are removed, since the numbers mean nothing outside the prompt.
 
     Parameters
     ----------
-    given : text of each finding, and what it cites: numbers, or texts with numbers
-    sources : number -> ids of the nodes that the source rests on
+    given : text of each finding, and its citations: numbers, or texts with numbers
+    sources : number -> ids of the nodes on which the source rests
 
     >>> check_findings([("Scrooge changes [1, 9].", [2]), ("It snows.", [])], {1: ["n1"], 2: ["n2", "n1"]})
     CheckedFindings(findings=(Finding(text='Scrooge changes.', nodes=('n2', 'n1')),), dropped_citations=1, \

@@ -1,3 +1,3 @@
-"""Statements and communities as rows: what is stored of them, and what one question reads."""
+"""Statements and communities as rows: how they are stored, and the part that one question reads."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""`CommunityTable`: a hierarchy of communities as arrays that are stored, without a word of what is stated in them."""
+"""`CommunityTable`: a stored hierarchy of communities as arrays, without any text of their statements."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ class CommunityTable:
 
     Attributes
     ----------
-    hierarchy : of the entities in the order of their keys
-    numbers : int64, shape (n,): of the nodes of the entities, in that order
-    tokens : int64, shape (c,): of the lines that the report of each is made of
+    hierarchy : the hierarchy of the entities in the order of their keys
+    numbers : int64, shape (n,): the numbers of the entities' nodes, in that order
+    tokens : int64, shape (c,): tokens of the lines of each report's plan
     flags : uint8, shape (c,): whether the lines are the report, and whether there are any
     keys : the keys of the reports, each of 32 hexadecimal digits
     """
@@ -52,7 +52,7 @@ class CommunityTable:
         Parameters
         ----------
         names : keys of the entities, sorted
-        tokens, verbatim, states, keys : of each community
+        tokens, verbatim, states, keys : values of each community
         """
         flags = [_VERBATIM * bool(v) + _STATES * bool(s) for v, s in zip(verbatim, states, strict=True)]
         numbers = np.array([entity_number(name) for name in names], np.int64)
@@ -71,7 +71,7 @@ class CommunityTable:
         return bool(self.flags[community] & _STATES)
 
     def places(self, entities: Iterable[int]) -> list[int]:
-        """The places of those entities that are in a community, by the numbers of their nodes."""
+        """The places of the entities that are in a community, by the numbers of their nodes."""
         order, found = self._order, []
         for entity in entities:
             place = int(np.searchsorted(self._ascending, entity))
@@ -90,7 +90,7 @@ class CommunityTable:
         return ascending
 
     def packed(self) -> bytes:
-        """All of it; :meth:`unpacked` reads it."""
+        """The whole table as bytes; :meth:`unpacked` reads it."""
         hierarchy = self.hierarchy
         head = np.array([len(self.numbers), len(self)], "<i8")
         parts = [self.numbers.astype("<i8"), hierarchy.order.astype("<i4")]
@@ -101,7 +101,7 @@ class CommunityTable:
 
     @classmethod
     def unpacked(cls, data: bytes) -> "CommunityTable":
-        """Read what :meth:`packed` gave."""
+        """Read the bytes of :meth:`packed`."""
         n, c = np.frombuffer(data, "<i8", 2).tolist()
         place = 16
 

@@ -23,9 +23,9 @@ class KnownPart:
 
     Attributes
     ----------
-    names : normalised name of the question -> sorted keys of the entities that it may stand for
+    names : normalised name of the question -> sorted keys of the entities for which it may stand
     entities : the linked entities with their edges, and their neighbours
-    entities_of : chunk -> sorted keys of its entities; of a chunk that no entity is linked by, those that are active
+    entities_of : chunk -> sorted keys of its entities; only the active ones for a chunk by which no entity is linked
     chunks_of : key -> number of chunks that name the entity
     """
 
@@ -35,7 +35,7 @@ class KnownPart:
     chunks_of: Mapping[str, int]
 
     def naming(self, graph: QuestionGraph, chunks: Iterable[str]) -> "KnownPart":
-        """With the chunks that may be scored, which were read."""
+        """The part with the chunks that may be scored; they were read."""
         label = {entity_number(key): key for key in self.chunks_of}
         of = {
             node_id: tuple(sorted(label[entity] for entity in graph.entities(chunk_number(node_id)) if entity in label))
@@ -44,7 +44,7 @@ class KnownPart:
         return replace(self, entities_of={node_id: found for node_id, found in of.items() if found})
 
     def shares(self, active: Mapping[str, float]) -> dict[str, float]:
-        """As :func:`~llama_index.graphrag.search.chunk_scores.chunk_shares`, for the chunks that are known."""
+        """Like :func:`~llama_index.graphrag.search.chunk_scores.chunk_shares`, for the known chunks."""
         shares: dict[str, float] = {}
         for chunk, keys in self.entities_of.items():
             for key in keys:
@@ -59,12 +59,12 @@ def part_of(
     links: Sequence[Link],
     active: Iterable[int],
 ) -> KnownPart:
-    """What a graph has read of entities; :meth:`KnownPart.naming` adds chunks.
+    """The entities that a graph has read; :meth:`KnownPart.naming` adds chunks.
 
     Parameters
     ----------
     links : the entities that the question leads to
-    active : numbers of all entities that are active, these among them
+    active : numbers of all active entities, including the linked ones
     """
     keys = {graph.key(entity): entity for entity in active}
     ordered = sorted(keys)
@@ -91,11 +91,11 @@ def part_of(
 
 
 def read_around_entities(graph: QuestionGraph, keys: Sequence[str]) -> tuple[list[str], dict[str, int]]:
-    """Read entities, the chunks that name them, and their neighbours, all whole.
+    """Read entities, the chunks that name them, and their neighbours, with all edges.
 
     Returns
     -------
-    The ids of these chunks; how many neighbours each of the entities and of their neighbours has.
+    The ids of these chunks; the number of neighbours of each entity and of each neighbour.
     """
     linked = [entity_number(key) for key in keys]
     graph.read(linked)

@@ -1,4 +1,4 @@
-"""`QuestionGraph`: the rows of a stored graph that one question needs, read as it needs them."""
+"""`QuestionGraph`: the rows of a stored graph that one question needs, read on demand."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 Allowed = Callable[[Ints], NDArray[np.bool_]]
 """Numbers of chunks, distinct -> whether they may be returned."""
 
-MOST_NEIGHBOURS = 4096  # of the entities of a question that are read, the most active
+MOST_NEIGHBOURS = 4096  # most neighbours of a question's entities that are read, by activation
 _NO_SOURCE = 0
 _KINDS = 4  # of edges
 
@@ -37,10 +37,10 @@ class NodeRow:
 
     Attributes
     ----------
-    label : the key of an entity, the id of a chunk; empty for one that is not stored
-    records : its edges; none of a node with several rows that were not read
-    counts : how many edges of each kind there are
-    whole : whether `records` has them all
+    label : the key of an entity or the id of a chunk; empty for a node that is not stored
+    records : its edges; none for a node whose several rows were not read
+    counts : the number of edges of each kind
+    whole : whether `records` has all edges
     """
 
     label: str
@@ -60,7 +60,7 @@ class Neighbourhood(NamedTuple):
     Attributes
     ----------
     others : numbers of the entities at the other ends, ascending
-    weights : chunks that state each pair
+    weights : number of chunks that state each pair
     """
 
     others: Ints
@@ -72,8 +72,8 @@ class QuestionGraph:
 
     Parameters
     ----------
-    reader : of the graph
-    allowed : which chunks may be returned: what is known from others alone is not in the graph; None for all
+    reader : the reader of the graph
+    allowed : which chunks may be returned; the graph leaves out what only other chunks state. None for all
     """
 
     def __init__(self, reader: GraphReader, allowed: Allowed | None = None) -> None:
@@ -93,7 +93,7 @@ class QuestionGraph:
 
         Parameters
         ----------
-        most : nodes that more chunks name are not read whole, if they have several rows; None to read all whole
+        most : nodes with several rows that more chunks name are not read whole; None to read all whole
         """
         new = np.array(sorted({node for node in nodes if node not in self._rows or not self._rows[node].whole}))
         if not len(new):
@@ -126,12 +126,12 @@ class QuestionGraph:
     # -- what was read --------------------------------------------------------------------------------
 
     def key(self, entity: int) -> str:
-        """The key of an entity that was read; empty for one that no chunk names that may be returned."""
+        """The key of an entity that was read; empty if no chunk that may be returned names it."""
         row = self._rows[entity]
         return row.label if row.counts[NAMED] else ""
 
     def chunks(self, entity: int) -> int:
-        """How many chunks name an entity."""
+        """The number of chunks that name an entity."""
         return self._rows[entity].counts[NAMED]
 
     def naming(self, entity: int) -> Ints:
@@ -148,7 +148,7 @@ class QuestionGraph:
         return self._rows[chunk].label
 
     def meanings(self, phrase: str) -> list[int]:
-        """The entities that a normalised name may stand for."""
+        """The entities for which a normalised name may stand."""
         return list(dict.fromkeys(self._rows[name_number(phrase)].neighbours(MEANT).tolist()))
 
     def neighbourhood(self, entity: int) -> Neighbourhood:
@@ -164,15 +164,15 @@ class QuestionGraph:
     # -- steps of a search ----------------------------------------------------------------------------
 
     def read_names(self, question: str, chunks: Iterable[str], also: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
-        """Read what a question may name, and chunks.
+        """Read the names that a question may have, and chunks.
 
         Parameters
         ----------
-        also : further normalised names
+        also : more normalised names
 
         Returns
         -------
-        The normalised names that the question has, with the sorted keys of the entities that each may stand for.
+        The normalised names in the question, with the sorted keys of the entities for which each may stand.
         """
         phrases = list(dict.fromkeys([*phrases_of(question), *also]))
         self.read([*map(name_number, phrases), *map(chunk_number, chunks)])
@@ -182,17 +182,17 @@ class QuestionGraph:
         return {phrase: keys for phrase, keys in names.items() if keys}
 
     def read_entities_of(self, chunks: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Read the entities of chunks that were read: the sorted keys of each."""
+        """Read the entities of chunks that were read, and return the sorted keys for each."""
         of = {node_id: self.entities(chunk_number(node_id)) for node_id in chunks}
         self.read(entity for entities in of.values() for entity in entities)
         return {node_id: tuple(sorted(map(self.key, entities))) for node_id, entities in of.items() if entities}
 
     def read_neighbours(self, links: Sequence[Link], spread: float) -> list[int]:
-        """Read the neighbours of linked entities, the most active if there are very many.
+        """Read the neighbours of linked entities, only the most active if there are very many.
 
         Returns
         -------
-        The numbers of all entities that are active.
+        The numbers of all active entities.
         """
         active: dict[int, float] = {}
         for link in links if spread else ():
@@ -219,7 +219,7 @@ class QuestionGraph:
 
 
 class _Asked(dict[str, None]):
-    """Contains nothing, and keeps what it was asked for."""
+    """An empty dictionary that keeps every key that was looked up."""
 
     def __contains__(self, phrase: object) -> bool:
         self[str(phrase)] = None

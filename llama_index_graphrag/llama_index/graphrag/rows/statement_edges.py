@@ -1,8 +1,8 @@
 """The rows that a chunk adds to the stored graph, and that are removed with it.
 
-Nodes are entities, chunks and names. Every record has the chunk that it comes from as its source, and everything that a
-chunk writes is a sum of whole numbers, so that removing it subtracts exactly that, whichever others there are. The
-weight of a pair of entities is the number of its records: the chunks that state it.
+Nodes are entities, chunks and names. The source of every record is the chunk from which it comes. A chunk adds only
+whole numbers, so removing it subtracts exactly these, regardless of other chunks. The weight of a pair of entities is
+the number of its records: the chunks that state it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,7 +40,7 @@ _NO_SOURCE = 0
 
 
 class StatementEdges(NamedTuple):
-    """What chunks add to the rows of a graph, or, with negative counts, take away.
+    """The rows that chunks add to a graph, or, with negative counts, subtract.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def chunk_number(node_id: str) -> int:
 
 @lru_cache(1 << 16)
 def name_number(name: str) -> int:
-    """The number of the node of a normalised name, by which a question finds what it may stand for."""
+    """The number of the node of a normalised name, by which a question finds the entities of the name."""
     return content_number(_NAME, name)
 
 
@@ -80,7 +80,7 @@ def statement_edges(chunks: Iterable[Resolved], count: int = 1, *, stated: bool 
     Parameters
     ----------
     count : 1 to add them, -1 to remove them
-    stated : whether names are kept track of, too
+    stated : whether names are tracked, too
     """
     labels: dict[int, str] = {}
     edges: list[Edge] = []

@@ -7,9 +7,9 @@ and D_e the chunks that name e:
     s_c = sum over the entities e of c of a_e / |D_e|        share of chunk c, scaled so that the best is 1
 
 An entity that is everywhere says little about where to look, so its activation is shared among all its chunks. Shares
-count beside nearness as far as they can be trusted, see :mod:`llama_index.ragkit.vectors.walk_trust`.
+are added to nearness as far as they can be trusted, see :mod:`llama_index.ragkit.vectors.walk_trust`.
 
-Source: none of the published searches mixes both; microsoft/graphrag ranks chunks by entities alone.
+Source: none of the published searches mixes both; microsoft/graphrag ranks chunks only by entities.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,6 +55,6 @@ def chunk_shares(graph: StatementGraph, active: Mapping[str, float]) -> dict[str
 
 
 def scaled(shares: Mapping[str, float]) -> dict[str, float]:
-    """Shares in proportion to the best, which is 1; those of sums in any order are the same."""
+    """Shares in proportion to the best, which is 1; rounded, so the order of sums does not matter."""
     best = max(shares.values(), default=0.0)
     return {chunk: round(share / best, _DECIMALS) for chunk, share in shares.items()} if best > 0 else {}

@@ -17,7 +17,7 @@ class Section(NamedTuple):
     Attributes
     ----------
     sizes : tokens of its texts, the most important first
-    share : of the budget, in [0, 1]
+    share : share of the budget, in [0, 1]
     """
 
     sizes: Sequence[int]
@@ -25,13 +25,13 @@ class Section(NamedTuple):
 
 
 def assembled(sections: Sequence[Section], budget: int, *, pass_on: bool = True) -> list[list[int]]:
-    """Which texts of each section fit.
+    """The texts of each section that fit.
 
     Parameters
     ----------
     budget : tokens of all sections
-    pass_on : whether a text that does not fit is passed over and room that a section leaves goes to the next; if not,
-        a section ends at the first text that does not fit, as published
+    pass_on : whether texts that do not fit are skipped and the remaining room of a section goes to the next; if not, a
+        section ends at the first text that does not fit, as published
 
     Returns
     -------
@@ -61,11 +61,11 @@ def assembled(sections: Sequence[Section], budget: int, *, pass_on: bool = True)
 def ranked_communities(
     hierarchy: Hierarchy, rows: Collection[int], ratings: Mapping[int, float] | None = None
 ) -> list[int]:
-    """Communities with a linked entity: by the number of those, then by rating, then the smaller ones.
+    """Communities with linked entities, by the number of these, then by rating, then smaller ones first.
 
     Parameters
     ----------
-    rows : of the linked entities
+    rows : rows of the linked entities
     ratings : community -> rating of its report
     """
     counts: dict[int, int] = defaultdict(int)
@@ -78,15 +78,15 @@ def ranked_communities(
 
 
 def ranked_relations(entities: EntityGraph, rows: Sequence[int], outside: int) -> list[tuple[int, int]]:
-    """Pairs with a linked entity, as rows: those between two linked ones first.
+    """Pairs with a linked entity, as rows: first those between two linked entities, then those that lead outside.
 
-    Both parts are by the sum of the degrees of both ends; before that the pairs that lead outside are by the number of
-    linked entities that their outer end is joined with.
+    The first are sorted by the sum of the degrees of both ends. The others are sorted by the number of linked entities
+    with which their outer end is joined, then by this sum.
 
     Parameters
     ----------
-    rows : of the linked entities, the surest first
-    outside : pairs that lead outside, at most this many for each linked entity
+    rows : rows of the linked entities, surest first
+    outside : the largest number of pairs that lead outside, for each linked entity
     """
     linked = set(rows)
     pairs = {tuple(sorted((row, int(other)))) for row in linked for other in entities.neighbours(row)}
@@ -104,11 +104,11 @@ def ranked_relations(entities: EntityGraph, rows: Sequence[int], outside: int) -
 
 
 def ranked_chunks(graph: StatementGraph, keys: Sequence[str]) -> list[str]:
-    """The chunks that name linked entities, those of the surest first, then by the pairs of linked ones stated.
+    """The chunks that name linked entities, those of the surest first, then by the stated pairs of linked entities.
 
     Parameters
     ----------
-    keys : of the linked entities, the surest first
+    keys : keys of the linked entities, surest first
     """
     stated: dict[str, int] = defaultdict(int)
     for i, key in enumerate(keys):

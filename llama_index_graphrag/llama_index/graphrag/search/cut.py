@@ -1,8 +1,8 @@
 """A cut of the hierarchy: communities that together hold each entity once, within a budget of tokens.
 
-Source: the published pipeline reads all reports down to a level, the upper ones too, whatever they cost; its dynamic
+Source: the published pipeline reads all reports down to a level, including the upper ones, at any cost; its dynamic
 selection has a model rate reports from the roots down. Here the communities nearest to the question are opened first,
-for as long as the reports of the cut fit the budget.
+as long as the reports of the cut fit the budget.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -28,11 +28,11 @@ class Cut:
 
     Attributes
     ----------
-    communities : the nearest first; no entity is in two of them
-    opened : communities that their children stand for, in the order in which they were opened
+    communities : the communities, nearest first; no entity is in two of them
+    opened : communities that were replaced by their children, in the order in which they were opened
     refused : communities whose children would not fit, in order
-    left_out : roots for which there is no room, the nearest first
-    tokens : of the communities together
+    left_out : roots that do not fit, nearest first
+    tokens : tokens of all communities together
     """
 
     communities: tuple[int, ...]
@@ -43,13 +43,13 @@ class Cut:
 
 
 def community_nearness(hierarchy: Hierarchy, chunks: Iterable[tuple[float, Sequence[int]]], lowest: float) -> Floats:
-    """How near each community is to a question, shape (c,): the mean nearness of its 5 best chunks.
+    """The nearness of each community to a question, shape (c,): the mean nearness of its 5 best chunks.
 
     Parameters
     ----------
-    chunks : (nearness, rows of the entities that the chunk names), the nearest first; a chunk is in every community
-        that has one of its entities
-    lowest : the nearness of what is not among the chunks
+    chunks : (nearness, rows of the entities that the chunk names), nearest first; a chunk is in every community that
+        has one of its entities
+    lowest : the nearness of chunks that are not given
     """
     sums = np.zeros(len(hierarchy))
     counts = np.zeros(len(hierarchy), np.int64)
@@ -77,16 +77,16 @@ def budget_cut(
     token_budget: int,
     can_open: Callable[[int], bool] = lambda community: True,
 ) -> Cut:
-    """The cut that opens what is nearest while it fits.
+    """The cut that opens the nearest communities while their children fit.
 
-    Where not even the roots fit, the nearest of them that do are the cut.
+    If not even all roots fit, the cut is the nearest roots that do.
 
     Parameters
     ----------
-    costs : tokens of what is read of a community
+    costs : gives the tokens that are read of a community
     nearness : shape (c,)
     token_budget : at least 1
-    can_open : whether to open a community that has children; one that is read verbatim need not be
+    can_open : whether to open a community that has children; a verbatim one need not be opened
     """
     order = sorted(hierarchy.roots.tolist(), key=lambda root: (-nearness[root], root))
     kept: set[int] = set()

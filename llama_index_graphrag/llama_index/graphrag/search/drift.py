@@ -1,9 +1,9 @@
-"""The course of a search that asks follow-up questions: what is asked next, and when it ends.
+"""The course of a search with follow-up questions: which question is next, and when the search ends.
 
-The published search starts from five answers made of the reports nearest to a hypothetical one, then asks up to 20
-follow-up questions in each of 3 rounds, in an order that is not seeded, and ends after the rounds. Here a round asks
-the follow-ups of the best answers first, none twice, and the search also ends when a round brings no new node, or when
-only the call for the answer is left.
+The published search starts from five answers made from the reports nearest to a hypothetical answer. It then asks up to
+20 follow-up questions in each of 3 rounds, in an order that is not seeded, and ends after the rounds. Here a round asks
+the follow-ups of the best answers first, none twice. The search also ends when a round brings no new node, or when only
+the call for the answer is left.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,8 +26,8 @@ class DriftAnswer(NamedTuple):
     ----------
     question, answer : texts
     score : how well the answer meets the user's question, 0 to 100
-    follow_ups : questions that it leads to
-    nodes : ids of the nodes that it rests on
+    follow_ups : questions to which it leads
+    nodes : ids of the nodes on which it rests
     """
 
     question: str
@@ -39,14 +39,14 @@ class DriftAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Drift:
-    """A search under way. It never changes; each answer makes a new one.
+    """A running search. It is immutable; each round makes a new one.
 
     Attributes
     ----------
-    answers : so far, in the order of the rounds
-    calls : of the model so far
-    round : of follow-ups that have been answered
-    ended : why nothing more is asked; empty while there is something
+    answers : the answers so far, in the order of the rounds
+    calls : calls of the model so far
+    round : number of answered rounds of follow-ups
+    ended : why the search ended; empty while it runs
     """
 
     config: DriftConfig
@@ -69,7 +69,7 @@ class Drift:
         return [used[start:end] for start, end in pairwise(ends)]
 
     def next_questions(self) -> tuple[str, ...]:
-        """The follow-ups of the next round: of the best answers first, none that was asked; empty at the end."""
+        """The follow-ups of the next round, those of the best answers first, none asked before; empty at the end."""
         room = min(self.config.follow_ups, self.config.max_calls - 1 - self.calls)
         asked = {normalise(answer.question) for answer in self.answers}
         found: dict[str, str] = {}
@@ -81,12 +81,12 @@ class Drift:
         return () if self.ended else tuple(found.values())[: max(room, 0)]
 
     def answered(self, answers: Iterable[DriftAnswer], calls: int) -> "Drift":
-        """After a round.
+        """The search after a round.
 
         Parameters
         ----------
-        answers : in any order; those whose call failed are left out
-        calls : of the model, failed ones too
+        answers : the new answers in any order, without failed ones
+        calls : calls of the model, including failed ones
         """
         new = tuple(sorted(answers, key=lambda answer: (answer.question, answer)))
         seen = {node for answer in self.answers for node in answer.nodes}

@@ -1,4 +1,4 @@
-"""What building and asking would cost, before anything is paid."""
+"""Estimates the cost of a question before it is asked."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,14 +9,14 @@ __all__ = ["QuestionCost", "global_cost"]
 
 
 class QuestionCost(NamedTuple):
-    """What a question about the whole costs.
+    """The cost of a question about the whole.
 
     Attributes
     ----------
-    calls : of a model: one for each batch, one for the answer
-    tokens : read in the batches, for the answer, with points as long as the reports, and for reports that are missing
-    report_calls : further calls, for reports that are not written yet
-    corpus_tokens : what reading every chunk would take instead
+    calls : calls of a model: one for each batch, one for the answer
+    tokens : tokens read in the batches, for the answer, with points as long as the reports, and for missing reports
+    report_calls : additional calls for missing reports
+    corpus_tokens : tokens of reading every chunk instead
     """
 
     calls: int
@@ -42,15 +42,15 @@ def global_cost(
     tags: int = 0,
     instructions: int = 0,
 ) -> QuestionCost:
-    """What a question about the whole costs.
+    """The cost of a question about the whole.
 
     Parameters
     ----------
-    sizes : tokens of each passage that is read: of each finding of the reports of the cut
+    sizes : tokens of each passage that is read, that is, of each finding in the reports of the cut
     batch_tokens, reduce_tokens : see :class:`~llama_index.graphrag.ReportMapReduce`
-    corpus_tokens : of all chunks together
+    corpus_tokens : tokens of all chunks together
     unwritten : tokens of the prompt for each report that must be written first
-    map_calls : batches, where they are more than `batch_tokens` gives because the window of the model has no room
+    map_calls : number of batches, if the window of the model requires more than `batch_tokens` does
     answer_room : tokens that the window leaves for the points of the answer; None for no limit
     tags : tokens around each passage in a prompt
     instructions : tokens of a prompt without its passages

@@ -27,11 +27,10 @@ class Link:
     Attributes
     ----------
     entity : its key
-    kind : "name" if the question names it, "vector" if it is near to the question, "chunk" if a chunk that is near to
-        the question names it
+    kind : "name" if the question names it, "vector" if it is near to the question, "chunk" if a chunk near to the
+        question names it
     asked : the words of the question, for a name
-    weight : above 0: 1 for a name, shared where it may stand for several entities; for others see
-        `linked_entities`
+    weight : above 0: 1 for a name, shared if it may stand for several entities; for other kinds see `linked_entities`
     """
 
     entity: str
@@ -41,9 +40,9 @@ class Link:
 
 
 def known_names(graph: StatementGraph) -> dict[str, tuple[str, ...]]:
-    """Every name in the graph, normalised, with the sorted keys of the entities that it may stand for.
+    """Every name in the graph, normalised, with the sorted keys of the entities for which it may stand.
 
-    A short form, or a name that was merged, stands for the entities that it stands for in some document.
+    A short form or a merged name may stand for every entity for which it stands in some document.
     """
     names: dict[str, set[str]] = defaultdict(set)
     for key in graph.entities:
@@ -68,9 +67,9 @@ def linked_entities(
 
     Parameters
     ----------
-    names : see :func:`known_names`; of a name that may stand for several entities, each has its share
-    near : (key, weight) of entities by their vectors
-    chunks : for chunks near to the question their weight, which their entities share, and the keys of these
+    names : see :func:`known_names`; the entities for which a name may stand share its weight
+    near : (key, weight) of entities found by their vectors
+    chunks : (weight, keys of its entities) of chunks near to the question; the entities share the weight
     """
     links: dict[str, Link] = {}
 
@@ -92,11 +91,11 @@ def linked_entities(
 
 
 def relative(values: Floats, power: float = 1.0) -> Floats:
-    """Values between the last and the first as numbers in [0, 1], to a power; 0 where all are equal.
+    """Places of values between the last and the first, in [0, 1], to a power; 0 if all are equal.
 
     Parameters
     ----------
-    values : shape (n,), descending, such as the cosines of the best; their scale and offset have no influence
+    values : shape (n,), descending, such as the cosines of the best; their scale and offset do not matter
     """
     spread = float(values[0] - values[-1]) if len(values) else 0.0
     if spread <= _EQUAL:

@@ -1,6 +1,6 @@
-"""Map and reduce: batches of reports, the points that a model makes from each, and the points of the answer.
+"""Map and reduce: batches of reports, the points that a model finds in each, and the points of the answer.
 
-The answer depends on the points and not on the order in which batches are answered; a failed batch does not affect the
+The answer depends on the points, not on the order in which batches are answered. A failed batch does not affect the
 others.
 """
 
@@ -17,13 +17,13 @@ _FRACTION = re.compile(r"\s*(-?\d+(?:\.\d+)?)(?:\s*(?:(/|out of|von|sur|de)\s*(\
 
 
 class Point(NamedTuple):
-    """One thing that a batch of reports says about a question.
+    """One point that a batch of reports makes about a question.
 
     Attributes
     ----------
     text : a sentence or a paragraph
     score : importance, 0 to 100
-    nodes : ids of the nodes that it rests on
+    nodes : ids of the nodes on which it rests
     """
 
     text: str
@@ -37,8 +37,8 @@ class BatchResult(NamedTuple):
     Attributes
     ----------
     batch : its number
-    points : what the model made of it
-    error : why there are none, where the call or its reading failed; else empty
+    points : the points that the model found
+    error : why the call or the reading of its reply failed; empty otherwise
     """
 
     batch: int
@@ -48,13 +48,13 @@ class BatchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Collected:
-    """What an answer is made of.
+    """The points for an answer.
 
     Attributes
     ----------
-    points : the most important first, within the budget
-    without_score : how many points had a score of zero and were dropped
-    left_out : how many did not fit
+    points : the points within the budget, most important first
+    without_score : number of points that were dropped for a score of zero
+    left_out : number of points that did not fit
     failed : number of a batch -> why it failed
     """
 
@@ -65,7 +65,7 @@ class Collected:
 
 
 def read_score(value: Any, most: float = 100) -> float | None:
-    """A score as models write it, between 0 and `most`; None if it is none.
+    """A score as models write it, between 0 and `most`; None if it is not a score.
 
     >>> read_score("9/10"), read_score(85), read_score("40 %"), read_score("high"), read_score(True)
     (90.0, 85.0, 40.0, None, None)
@@ -87,12 +87,12 @@ def checked_points(
 
     Parameters
     ----------
-    given : text, score, what it cites
-    sources : number -> ids of the nodes that the source rests on
+    given : text, score and citations of each point
+    sources : number -> ids of the nodes on which the source rests
 
     Returns
     -------
-    points, citations that name no source, points dropped for want of a source or a score
+    points, number of citations without a source, number of points dropped for lack of a source or a score
     """
     points = []
     citations = dropped = 0
@@ -107,13 +107,13 @@ def checked_points(
 
 
 def collected(results: Iterable[BatchResult], budget: int, count: Callable[[str], int]) -> Collected:
-    """The points that an answer is made of: by score, then by text, while they fit.
+    """The points for an answer: by score, then by text, while they fit.
 
-    Points of one text are one, with the highest score and all nodes.
+    Points with the same text become one, with the highest score and all nodes.
 
     Parameters
     ----------
-    budget : tokens; a point that does not fit is passed over
+    budget : tokens; a point that does not fit is skipped
     count : tokens of a text
     """
     ordered = sorted(results, key=lambda result: result.batch)

@@ -1,12 +1,12 @@
-"""A search under a budget of relevance tests: which chunk a model is asked about next.
+"""A search under a budget of relevance tests: which chunk a model tests next.
 
-The next chunk is the one of largest
+The next chunk is the untested one with the largest
 
     nearness_c + f sim(c, b)
 
-among those not tested, with b the nearest chunk that was found relevant, sim the cosine of both, standardised over its
-hundred best, and f the feedback; ties by place. Without a relevant chunk it is nearness alone. The published search
-(microsoft/intelligence-toolkit) goes through communities in the order of their nearness and takes no feedback.
+where b is the nearest chunk found relevant, sim the cosine of both, standardised over its hundred best values, and f
+the feedback; ties by place. Without a relevant chunk only nearness counts. The published search
+(microsoft/intelligence-toolkit) goes through communities in the order of their nearness and uses no feedback.
 """
 
 import numpy as np
@@ -22,8 +22,8 @@ class RelevanceSearch:
 
     Parameters
     ----------
-    nearness : shape (n,), chunks in canonical order
-    budget : chunks that are tested, at least 1
+    nearness : shape (n,), for chunks in canonical order
+    budget : number of chunks to test, at least 1
     feedback : f, at least 0
     """
 
@@ -36,7 +36,7 @@ class RelevanceSearch:
         self._best = -1
 
     def next(self) -> int | None:
-        """The chunk to test next; None when the budget is spent or nothing is left."""
+        """The chunk to test next; None if the budget is spent or nothing is left."""
         if len(self._tested) >= self._budget:
             return None
         scores = self._nearness + self._feedback * self._similarity
@@ -48,7 +48,7 @@ class RelevanceSearch:
 
         Returns
         -------
-        Whether the chunk is now the nearest relevant one, so that :meth:`compare` should be given its similarities.
+        Whether the chunk is now the nearest relevant one; if so, pass its similarities to :meth:`compare`.
         """
         self._tested[chunk] = relevant
         if relevant and (self._best < 0 or self._rank(chunk) < self._rank(self._best)):
@@ -62,12 +62,12 @@ class RelevanceSearch:
 
     @property
     def relevant(self) -> list[int]:
-        """The chunks found relevant, the nearest first."""
+        """The chunks found relevant, nearest first."""
         return sorted((chunk for chunk, relevant in self._tested.items() if relevant), key=self._rank)
 
     @property
     def tests(self) -> int:
-        """How many chunks were tested."""
+        """The number of tested chunks."""
         return len(self._tested)
 
     def _rank(self, chunk: int) -> tuple[float, int]:

@@ -1,4 +1,4 @@
-"""Which reports to read when a model rates them: from the roots down, as the published dynamic selection does."""
+"""Selects reports to read by a model's ratings, from the roots down, like the published dynamic selection."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ __all__ = ["RatedSelection"]
 
 @dataclass(frozen=True)
 class RatedSelection:
-    """Communities rated so far, and those that wait for it.
+    """Communities rated so far, and those that wait for a rating.
 
     A community rated at `threshold` or above is read, and its children are rated next; a child that is read takes the
     place of its parent.
@@ -29,11 +29,11 @@ class RatedSelection:
 
     @classmethod
     def start(cls, hierarchy: Hierarchy, threshold: float = 1) -> "RatedSelection":
-        """With the roots to rate."""
+        """A selection with the roots to rate."""
         return cls(hierarchy, threshold, tuple(hierarchy.roots.tolist()))
 
     def rated(self, ratings: Mapping[int, float]) -> "RatedSelection":
-        """After ratings of some communities that wait; those not rated wait on."""
+        """The selection after ratings of some waiting communities; the others keep waiting."""
         new = {community: ratings[community] for community in self.waiting if community in ratings}
         opened = [community for community, rating in new.items() if rating >= self.threshold]
         below = tuple(child for community in opened for child in self.hierarchy.children(community).tolist())

@@ -53,8 +53,8 @@ def limit_weight(
     """Split every cluster with a weight above ``max_weight``; only a single item may still weigh more.
 
     Such a cluster is clustered again on its own, as in the paper (section 3). If that makes too little progress (a part
-    keeps over 3/4 of the items, or the parts overlap by more than a quarter), it is split by :func:`halves`, so that
-    the number of rounds is logarithmic and splitting terminates. The published code recurses without a bound.
+    keeps over 3/4 of the items, or the parts overlap by more than a quarter), it is split by :func:`halves`, so
+    that splitting terminates after a logarithmic number of rounds. The published code recurses without a bound.
 
     Parameters
     ----------

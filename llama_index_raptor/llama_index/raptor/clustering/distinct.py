@@ -48,7 +48,7 @@ class Distinct:
 
     @classmethod
     def of(cls, vectors: np.ndarray) -> "Distinct":
-        """Normalise, check and sort ``vectors``, shape (n, d); errors as :func:`directions`."""
+        """Normalise, check and sort ``vectors``, shape (n, d); errors as in :func:`directions`."""
         unit = directions(vectors)
         filled = unit.any(axis=1)
         positions, empty = np.flatnonzero(filled), np.flatnonzero(~filled)
@@ -60,7 +60,7 @@ class Distinct:
         return cls(unit[positions[first]], copies, empty)
 
     def clusters(self, parts: Iterable[np.ndarray]) -> list[np.ndarray]:
-        """Translate clusters of rows into clusters of positions; the empty ones join the smallest cluster."""
+        """Translate clusters of rows into clusters of positions; zero vectors join the smallest cluster."""
         clusters = [np.concatenate([self.copies[row] for row in part]) for part in parts]
         if not clusters:
             return [self.empty] if len(self.empty) else []

@@ -22,7 +22,7 @@ __all__ = ["GraphClustering"]
 
 SEARCH_STEPS = 24
 SEARCH_TOLERANCE = 0.02
-_EXACT_UP_TO = 200_000  # rows; all pairs of more take hours
+_EXACT_UP_TO = 200_000  # rows; comparing all pairs of more takes hours
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class GraphClustering:
 
     1. Equal vectors become one row; rows are put in a canonical order (:class:`Distinct`), so that neither the input
        order nor the number of threads has an influence.
-    2. The ``n_neighbors`` nearest rows, weighted by the local scale (:func:`scaled_graph`): the exact ones of up to
-       200,000 rows, of more those that :func:`~llama_index.ragkit.vectors.approximate_neighbors.approximate_neighbors`
-       finds.
+    2. Each row is linked to its ``n_neighbors`` nearest rows, weighted by the local scale (:func:`scaled_graph`). They
+       are exact for up to 200,000 rows; for more,
+       :func:`~llama_index.ragkit.vectors.approximate_neighbors.approximate_neighbors` finds them.
     3. Leiden (Traag, Waltman, van Eck 2019, arXiv 1810.08473) on modularity with a resolution, bisected until the mean
        size is ``target_size``, within 2 % if the graph allows it.
     4. Communities under ``min_size`` are merged into the neighbour with which they share the most edge weight.
@@ -47,7 +47,7 @@ class GraphClustering:
     Parameters
     ----------
     target_size : mean number of items in a cluster; each cluster costs one summary. Small communities are merged, so
-        that the mean is larger if the target is near ``min_size``
+        the mean is larger if the target is near ``min_size``
     min_size, max_size : limits of a cluster; ``min_size <= target_size <= max_size`` and ``2 * min_size <= max_size``.
         Only parts of a split cluster can be under ``min_size``
     n_neighbors : neighbours of each row in the graph, at least 1
@@ -166,7 +166,7 @@ class GraphClustering:
     def _overlapping(
         self, parts: list[np.ndarray], graph: sp.csr_matrix, copies: np.ndarray, threshold: float
     ) -> list[np.ndarray]:
-        """Step 6: add rows to further communities, largest shares first."""
+        """Step 6: add rows to other communities, largest shares first."""
         label = np.empty(graph.shape[0], dtype=np.int64)
         for i, part in enumerate(parts):
             label[part] = i
@@ -208,9 +208,9 @@ def _dissolved(graph: sp.csr_matrix, labels: np.ndarray, copies: np.ndarray, min
     """Merge each community under ``min_size`` into the one with which it shares the most edge weight, until none is
     left.
 
-    Small communities may choose each other, so that a chain of them becomes one; no chain contains two large ones.
+    Small communities may choose each other, so a chain of them can become one; no chain contains two large ones.
     """
-    # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+    # Deferred: it imports the solvers of scipy.linalg, which takes a tenth of a second.
     from scipy.sparse.csgraph import connected_components
 
     while True:

@@ -27,7 +27,7 @@ class UMAPGMMClustering:
     1. Global: UMAP of all rows to ``n_components`` dimensions, then a Gaussian mixture with the number of components k
        that has the lowest BIC.
     2. A row belongs to every component with a posterior probability above ``threshold``.
-    3. Local: steps 1 and 2 again in each global cluster, on the original vectors. A cluster, or an input, of at most
+    3. Local: steps 1 and 2 again in each global cluster, on the original vectors. A cluster or an input of at most
        ``n_components`` + 1 rows is not split.
 
     Deviations from the published code:
@@ -41,8 +41,8 @@ class UMAPGMMClustering:
     - k is found by golden-section search on log k in about 10 fits instead of 49; it is not guaranteed to be the k with
       the lowest BIC. The mixture of that fit is used; the published code fits again with another seed.
     - A row with no posterior above ``threshold`` belongs to its most likely component; the published code loses it.
-    - Clusters contain positions rather than vectors to be looked up: equal texts are one point of the mixture, and no n
-      x n x d array is allocated.
+    - Clusters contain positions, not vectors: equal texts are one point of the mixture, and no n x n x d array is
+      allocated to look vectors up.
     - Any number of rows is supported; the published code fails below 5.
 
     Parameters

@@ -15,15 +15,15 @@ def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None =
     """The `top_k` nodes of all layers nearest to a question.
 
     Paper section "Querying", collapsed tree retrieval: all nodes are one layer, ranked by cosine. `margin` is not in
-    the paper and has no effect by default. For a question about a detail one chunk stands out from all others and from
-    every summary, by its vector or by its words; for a thematic one summaries are as near as the nearest chunk, and
-    only then do they take part.
+    the paper and has no effect by default. If a question asks about a detail, one chunk stands out from all others and
+    from every summary, by its vector or by its words. For a thematic question, summaries are as near as the nearest
+    chunk; only then do they take part.
 
     Parameters
     ----------
     top_k : at least 1
-    margin : how much less than those of the best chunk the cosine of a summary, the lexical score of the best chunk
-        below it, and its whole score may be, in standard deviations, at least 0; None for no limit
+    margin : how far the cosine of a summary, the lexical score of the best chunk below it, and its whole score may be
+        below those of the best chunk, in standard deviations, at least 0; None for no limit
 
     Returns
     -------
@@ -46,6 +46,6 @@ def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None =
 def _has_words(scores: NodeScores, summary: str, margin: float) -> bool:
     """Whether no chunk stands out by its words from all chunks below a summary."""
     words = scores.standard_words
-    # Of a tree in stores, chunks that are not there have no more of the words than those that are.
+    # If the tree is in stores, chunks that were not read have no more of the words than those that were.
     below = words[scores.state.leaf_rows[summary]].max(initial=words.min(initial=0.0))
     return bool(below >= words.max(initial=0.0) - margin)

@@ -2,16 +2,15 @@
 
     chunk      (1 - w) * z(cosine) + w * z(BM25)
     summary    (1 - w) * min(z(cosine), z of the best chunk) + w * mean of the scores of its two best chunks,
-               z by the cosines of chunks, and w the weight of words for this question
+               where z standardises by the cosines of chunks, and w is the weight of words for this question
 
-The cosine of a summary counts up to that of the chunk with the best score. For a question in a language that the
-embedding model does not know, all cosines say little, and those of summaries, which are texts of another kind, are
-larger than those of chunks; there the chunk that has the words of the question is the best one, and its cosine an
-ordinary one.
+The cosine of a summary counts only up to that of the chunk with the best score. If the embedding model does not know
+the language of a question, all cosines say little, and summaries, which are texts of another kind, have larger ones
+than chunks. The best chunk is then the one that has the words of the question, and its cosine is an ordinary one.
 
-Shifting or stretching all cosines of an embedding model changes no ranking. Summaries have no BM25 score: an index of
-words holds the chunks, whose words a summary repeats; so the chunks below it speak for it instead. With w = 0 the order
-is that of the cosines, as in the paper.
+Shifting or stretching all cosines of an embedding model changes no ranking. Summaries have no BM25 score: the index of
+words holds chunks, and a summary repeats their words. The scores of the chunks below it are used instead. With w = 0
+the order is that of the cosines, as in the paper.
 """
 
 from collections.abc import Iterable
@@ -40,10 +39,10 @@ class NodeScores:
     Attributes
     ----------
     state : the tree
-    vector : of the question, shape (d,)
-    nearness : of the chunks, with scores of -inf for those that do not pass
-    summary_cosines : shape (number of summaries,), of the question and each written summary
-    allowed : shape (number of chunks,), the chunks that pass; a summary passes if all its leaves do; None for all
+    vector : the vector of the question, shape (d,)
+    nearness : the nearness of the chunks; scores are -inf for chunks that do not pass
+    summary_cosines : shape (number of summaries,), cosines of the question and each written summary
+    allowed : shape (number of chunks,), mask of chunks that pass; a summary passes if all its leaves do; None for all
     """
 
     state: RaptorState
@@ -70,19 +69,19 @@ class NodeScores:
 
     @cached_property
     def standard_cosines(self) -> Doubles:
-        """z(cosine) of each written summary, shape (m,); -inf for those that do not pass."""
+        """z(cosine) of each written summary, shape (m,); -inf for summaries that do not pass."""
         scores = standardised(self.summary_cosines, self._chunk_cosines)
         mask = self.state.summary_mask(self.allowed)
         return scores if mask is None else np.where(mask, scores, -np.inf)
 
     @cached_property
     def nearest_chunk(self) -> float:
-        """The greatest cosine of a chunk, standardised; -inf without chunks."""
+        """The largest cosine of a chunk, standardised; -inf without chunks."""
         return float(standardised(self._chunk_cosines).max(initial=-np.inf))
 
     @cached_property
     def best_chunk(self) -> float:
-        """The standardised cosine of the chunk with the best score, the greatest of equal ones; -inf without chunks."""
+        """The standardised cosine of the chunk with the best score, the largest of equal ones; -inf without chunks."""
         if not len(self._chunk_cosines):
             return -np.inf
         scores = np.round(self.nearness.scores, _DECIMALS)
@@ -91,8 +90,8 @@ class NodeScores:
 
     @cached_property
     def standard_words(self) -> Doubles:
-        """z(BM25) of each chunk, shape (number of chunks,); 0 for all where no chunk that passes has a word of the
-        question, or words do not count.
+        """z(BM25) of each chunk, shape (number of chunks,); 0 for all if words do not count, or if no chunk that passes
+        has a word of the question.
         """
         lexical, allowed = self.nearness.lexical, self.allowed
         counted = lexical if allowed is None else lexical[allowed]
@@ -106,7 +105,7 @@ class NodeScores:
         return float(self.nearness.scores.min(initial=np.inf))
 
     def over(self, state: RaptorState) -> "NodeScores":
-        """The same for a state of the same chunks that has further summaries."""
+        """These scores for a state with the same chunks and more summaries."""
         if state is self.state:
             return self
         return replace(self, state=state, summary_cosines=question_cosines(state.summaries, self.vector))
@@ -141,7 +140,7 @@ class NodeScores:
         if score == -np.inf or not weight:
             return score
         below = np.sort(self.nearness.scores[state.leaf_rows[node]])[-SPEAKERS:]
-        # Of a tree in stores, chunks that are not there are no nearer than those that are.
+        # If the tree is in stores, chunks that were not read are no nearer than those that were.
         speaking = [*below.tolist(), *[self._least] * (SPEAKERS - len(below))]
         dense = min(score, self.best_chunk)
         return (1 - weight) * dense + weight * float(np.mean(speaking))

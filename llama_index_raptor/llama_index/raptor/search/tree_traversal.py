@@ -18,10 +18,10 @@ class Descent:
 
     Attributes
     ----------
-    beam_width : the best nodes of each step that are kept, at least 1; None for no limit
+    beam_width : the number of best nodes kept at each step, at least 1; None for no limit
     min_cosine : least cosine of a node that is kept, in [-1, 1]; None for no limit
     start_layer : the layer of the first step, 0 for the leaves; None for the roots
-    num_layers : steps at most, at least 1; None for all down to the leaves
+    num_layers : the largest number of steps, at least 1; None for all down to the leaves
     """
 
     beam_width: int | None = None
@@ -31,12 +31,12 @@ class Descent:
 
 
 Reach = Callable[[NodeScores, Sequence[str]], Steps[NodeScores]]
-"""Scores whose state has some nodes; in place of those that may not be shown or are not written, what is below."""
+"""Gives scores whose state has some nodes; a node that is hidden or not written is replaced by the nodes below it."""
 
 
 @immediate
 def everywhere(scores: NodeScores, nodes: Sequence[str]) -> NodeScores:
-    """Reaches the nodes of a state that has all of them."""
+    """The `Reach` of a state that has all nodes."""
     return scores
 
 
@@ -53,7 +53,7 @@ def traverse_tree(
 
     Returns
     -------
-    Scores of all nodes that were visited, and the result.
+    Scores of all visited nodes, and the result.
     """
     scores, steps = yield from traversal_steps(scores, descent, start, reach)
     kept = {node for step in steps for node, _ in step}
@@ -72,14 +72,14 @@ def traversal_steps(
 
     Parameters
     ----------
-    scores : of the nodes that pass the filter; the paper's are cosines, in the same order with a lexical weight of 0
+    scores : scores of nodes that pass the filter; with a lexical weight of 0 their order is that of the paper's cosines
     descent : which nodes are kept
     start : the candidates of the first step
-    reach : how further nodes are found
+    reach : gives the scores of more nodes
 
     Returns
     -------
-    Scores of all nodes that were visited, and the steps that kept any.
+    Scores of all visited nodes, and the steps that kept any node.
     """
     kept: set[str] = set()
     steps = []

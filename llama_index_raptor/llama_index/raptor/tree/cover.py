@@ -17,7 +17,7 @@ class Choice(NamedTuple):
 
 
 def condense(ranking: Sequence[str | None], tree: Tree, written: Collection[str], min_coverage: float) -> list[Choice]:
-    """Replace leaves by summaries that they cover, and drop nodes of which an ancestor or descendant is kept.
+    """Replace leaves by summaries that they cover, and drop each node with an ancestor or descendant that is kept.
 
     Parameters
     ----------

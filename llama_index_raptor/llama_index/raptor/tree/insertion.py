@@ -15,8 +15,7 @@ REBUILD_SHARE = 0.25
 
 
 def clusters_again(new: int, chunks: int) -> bool:
-    """Whether so many of the chunks are new, more than `REBUILD_SHARE` of the old ones, that everything is to be
-    clustered again."""
+    """Whether to cluster everything again: more chunks are new than `REBUILD_SHARE` of the old ones."""
     return new > REBUILD_SHARE * (chunks - new)
 
 
@@ -26,11 +25,11 @@ def nearest_parents(
     """The summary that each new chunk joins, as summary -> new chunks.
 
     Each of the `NEIGHBOURS` nearest chunks in the tree votes for its parents with its cosine; the new chunk joins the
-    parent with the highest sum, ties by the greater id. Only that summary and those above it change.
+    parent with the highest sum; the greater id decides ties. Only that summary and those above it change.
 
     Parameters
     ----------
-    parents : of the chunks that are in the tree; one of `chunks` at least must be among them
+    parents : the parents of chunks that are in the tree; at least one of `chunks` must be among these
     chunks : vectors of all chunks, or of those near to the new ones
     new, vectors : ids of the new chunks and their vectors, shape (len(new), d)
     """

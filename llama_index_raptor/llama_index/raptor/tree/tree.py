@@ -1,8 +1,8 @@
 """The tree of summaries as a graph of ids, without texts and vectors.
 
-Leaves are chunks. The id of a summary is derived from the set of its children, so that the same set always has the same
-id: a rebuild recognises existing summaries, and a change below a summary changes the ids up to the root. A node may
-have several parents (soft clusters); a summary never has fewer than two children.
+Leaves are chunks. The id of a summary is derived from the set of its children, so the same set always has the same id.
+A rebuild recognises existing summaries, and a change below a summary changes the ids up to the root. A node may have
+several parents (soft clusters); a summary never has fewer than two children.
 """
 
 import heapq
@@ -61,7 +61,7 @@ class Tree:
 
     @classmethod
     def of_packed(cls, arrays: Arrays) -> "Tree":
-        """The tree of :meth:`packed`, of which objects are made when they are asked for."""
+        """The tree of :meth:`packed`, made into objects when they are needed."""
         summaries, parents = (part_of(arrays, name) for name in ("summaries", "parents"))
         made = PackedMapping.of_arrays(summaries, lambda name, value: Summary(value[0], tuple(value[1])))
         return cls(made, PackedMapping.of_arrays(parents, lambda name, value: tuple(value)))
@@ -87,7 +87,7 @@ class Tree:
         return () if summary is None else summary.children
 
     def roots(self, leaves: Iterable[str] = ()) -> list[str]:
-        """Nodes without a parent, sorted: summaries, and those of `leaves`."""
+        """Nodes without a parent, sorted: summaries, and nodes from `leaves`."""
         return sorted(node for node in {*self.summaries, *leaves} if node not in self.parents)
 
     def ancestors(self, nodes: Iterable[str]) -> set[str]:
@@ -130,12 +130,12 @@ class Tree:
         return self._edited((), new)
 
     def changed(self, nodes: Mapping[str, Summary | None]) -> "Tree":
-        """A copy with other summaries; None for those that are removed, unknown ones of these are ignored."""
+        """A copy with changed summaries; None removes a summary, and is ignored for an unknown one."""
         removed = [name for name, summary in nodes.items() if summary is None and name in self.summaries]
         return self._edited(removed, {name: summary for name, summary in nodes.items() if summary is not None})
 
     def _edited(self, removed: Iterable[str], new: Mapping[str, Summary]) -> "Tree":
-        """A copy without the removed summaries and with the new ones; one that is in both is kept."""
+        """A copy without the removed summaries and with the new ones; a summary in both is kept."""
         summaries = dict(self.summaries.items())
         parents: dict[str, tuple[str, ...]] = dict(self.parents.items())
         for name in removed:
