@@ -95,7 +95,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         write, 1 only when necessary [0.1]
     question_role : how questions are embedded: "text" in batches like chunks, "query" one by one like prompts, for
         models that distinguish the two ["text"]
-    summaries : when themes are recomputed after a delete: "deferred": at the next insert or by
+    summaries : when themes are recomputed after a delete. "deferred": at the next insert or by
         :meth:`write_summaries`, so that a delete needs no LLM; "eager": as part of the delete. Themes with a deleted
         member are always removed at once ["deferred"]
     paper : whether to follow the paper literally: two components including the first eigenvector, by the magnitude of

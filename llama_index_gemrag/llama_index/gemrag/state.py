@@ -124,7 +124,7 @@ class GEMRAGState:
         return shown((self.chunks.rows_of(names) for names in members), allowed)
 
     def counting(self, allowed: Mask | None) -> "GEMRAGState":
-        """The state for a query that counts only some chunks; hubs are then measured by the questions of these chunks.
+        """The state for a query for which only some chunks count; only their questions then measure hubs.
 
         A part is returned as it is: it was read for the chunks that count.
         """

@@ -11,7 +11,7 @@ and L x costs four products with n x d matrices. D holds the row sums of W.
 Deviations from the paper, all measured (docs, "Where it differs"):
 
 - S is made symmetric: as defined it has complex eigenvalues.
-- The diagonal is set to zero. The paper subtracts I, but S_ii is not 1, so the trace is not 0, as the paper says it is
+- The diagonal is set to zero. The paper subtracts I, but S_ii is not 1, so the trace is not 0 as the paper claims
   (section III.B, "Analysis of Graph Spectrum"). `literal=True` subtracts I.
 - The mean over questions replaces the sum. It gives the same L if all nodes have equally many questions, and otherwise
   does not give nodes with more questions a greater weight. `literal=True` uses the sum.
