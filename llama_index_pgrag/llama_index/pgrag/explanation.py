@@ -43,7 +43,7 @@ class PGRAGExplanation:
     key_point : the key point nearest to it, or the key point of the seed
     cosine : cosine of key point and path, in [-1, 1]; if cells are compared by their words, the share of the best BM25
         score, in [0, 1]; without a path, the cosine of key point and node
-    lexical : BM25 score of the question and the node, for a path of its source node; at least 0
+    lexical : BM25 score of the question and the node, or for a path its source node; at least 0
     lexical_weight : weight of words in nearness for this question, in [0, 1]; cosines have the rest
     seed : the path of the seed that supports it most; None if no seed reached it
     support : the support of all seeds together, in [0, 1] relative to the best path

@@ -175,7 +175,7 @@ class MindMapExtractor(NodeExtractor):
         )
 
     def _reason(self, check: Check) -> str:
-        """Tells the model why statements failed."""
+        """The text that tells the model why statements failed."""
         reasons = []
         if check.rouge_l < self.min_rouge_l:
             reasons.append(

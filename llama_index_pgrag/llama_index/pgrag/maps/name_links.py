@@ -104,7 +104,7 @@ class MapNames:
 
         Parameters
         ----------
-        paths : node -> its fact paths, for each node that was written; empty for a removed node
+        paths : node -> its fact paths, for each node that was written or removed; empty for a removed node
         """
         gone = {node_id: self.nodes[node_id] for node_id in paths if node_id in self.nodes}
         nodes = {node_id: names for node_id, names in self.nodes.items() if node_id not in gone}
