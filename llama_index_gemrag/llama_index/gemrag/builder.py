@@ -48,19 +48,19 @@ from llama_index.ragkit.storage.stored_chunks import ChunkView
 
 __all__ = ["GEMRAGBuilder"]
 
-_LARGE = 5_000  # chunks of a group that a write computes the spectrum of where vectors are not in memory
+_LARGE = 5_000  # if vectors are not in memory, a write computes spectra only of groups of at most so many chunks
 
 
 class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
     """Keeps the stored questions and themes consistent with the chunks.
 
     Questions are updated at every write. The spectrum of a group is recomputed when one of its themes was deleted, or
-    when more than `refresh_share` of its chunks have changed; until then its themes are kept. Where the vectors are not
-    in memory, groups of more than 5,000 chunks are left to :meth:`write_missing` and :meth:`rebuild`.
+    when more than `refresh_share` of its chunks have changed; until then its themes are kept. If the vectors are not in
+    memory, groups of more than 5,000 chunks are left to :meth:`write_missing` and :meth:`rebuild`.
 
     Attributes
     ----------
-    memory : reads of the memory what questions need
+    memory : reads the part of the memory that questions need
     """
 
     lexical_source = "text, and what questions add"
@@ -72,8 +72,8 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         self._questions = QuestionWriter(storage, resources, self._rows, config)
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
         self.memory = MemoryView(storage, self._rows)
-        self._rows_differ = False  # from the state in memory
-        self._brought_forward = False  # whether no rows are left as earlier versions stored them
+        self._rows_differ = False  # whether the rows differ from the state in memory
+        self._brought_forward = False  # whether no rows of earlier versions are left
 
     def terms_of(self, node: BaseNode, record: Record | None) -> Counter[str]:
         """The terms of a chunk and of the questions that it answers."""
@@ -82,10 +82,10 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
     # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[GEMRAGState]:
-        """All of the index where it is in memory, else nothing.
+        """The whole index if it is in memory, else an empty state.
 
-        What a write that ended early has left of chunks and themes that are gone is deleted. Rows that it left
-        half-written are stored again with the next write.
+        If a write ended early, the remains of deleted chunks and themes are removed, and half-written rows are stored
+        again with the next write.
         """
         found = self._vectors()
         if found is None:
@@ -116,7 +116,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
             yield from self.storage.space(space).remove([questions.ids[row] for row in np.flatnonzero(orphan)])
 
     def _vectors(self) -> tuple[Snapshot, Snapshot, Snapshot, Snapshot] | None:
-        """Those of chunks, their questions, themes and theirs, where they are in memory."""
+        """The vectors of chunks, their questions, themes and their questions, if they are in memory."""
         found = tuple(whole for name in self.spaces if (whole := self.storage.space(name).whole()) is not None)
         return found if len(found) == len(self.spaces) else None  # type: ignore[return-value]
 
@@ -131,9 +131,9 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         return ThemeWriter(*given, self.config.max_theme_tokens)
 
     def _bring_forward(self) -> Steps[None]:
-        """Bring what earlier versions have stored to what this one stores.
+        """Convert what earlier versions have stored.
 
-        Chunks without a document have a group of their own, and key phrases are not embedded.
+        Chunks without a document now have their own group, and key phrases are not embedded.
         """
         if not self._questions.embeds:
             yield from self._questions.delete_all()
@@ -144,7 +144,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
                 yield from self._count_own(Counter({earlier: moved}), Counter({own: moved}), ())
 
     def _changed(self, state: GEMRAGState, writer: ThemeWriter) -> GEMRAGState:
-        """The state after a write, if it is all of the index."""
+        """The state after a write; unchanged if it is not the whole index."""
         vectors = self._vectors()
         return state if vectors is None else state.changed(vectors, writer.changed_themes, writer.changed_texts)
 
@@ -155,7 +155,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         yield from self._questions.prepare(QUESTIONS, self._asked(change))
 
     def _asked(self, change: Change) -> dict[str, list[str]]:
-        """The questions of new chunks that are embedded."""
+        """The questions of new chunks that need vectors."""
         return {node.node_id: self._questions.embedded(change.records.get(node.node_id)) for node in change.added}
 
     def apply(self, state: GEMRAGState, change: Change) -> Steps[GEMRAGState]:
@@ -182,12 +182,12 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
     def _count_changes(
         self, change: Change, removed: Mapping[str, Record], with_broken_theme: Collection[str]
     ) -> Steps[None]:
-        """Store which groups the chunks are of, and how much the groups changed.
+        """Store the groups of the chunks, and how much the groups changed.
 
         Parameters
         ----------
         removed : the rows of removed chunks
-        with_broken_theme : groups of which a theme was deleted
+        with_broken_theme : groups that lost a theme
         """
         known = yield from self._rows.chunks(node.node_id for node in change.added)
         new = {n.node_id: self._own_group(n) for n in change.added if n.node_id not in known}
@@ -196,7 +196,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         yield from self._count_own(gone, came, with_broken_theme)
 
     def _count_own(self, gone: Counter[str], came: Counter[str], with_broken_theme: Collection[str]) -> Steps[None]:
-        """Store the sizes and changes of groups, by the numbers of chunks that went and came of own groups."""
+        """Store the sizes and changes of groups, from the numbers of chunks that own groups lost and gained."""
         before = yield from self._rows.own_sizes(sorted({*gone, *came}))
         after = {own: before.get(own, 0) - gone[own] + came[own] for own in {*gone, *came}}
         yield from self._rows.put_own_sizes(after)
@@ -270,7 +270,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         return run_steps(self._rows.names(UNWRITTEN)) if self._vectors() is None else state.unwritten
 
     def failures(self, state: GEMRAGState) -> list[Failure]:
-        """The themes without a summary, and those of which rules have written the summary or the questions."""
+        """The themes without a summary, and those whose summary or questions were written by rules."""
         texts = state.written
         if self._vectors() is None:
             texts = run_steps(self._rows.texts(run_steps(self._rows.names(UNASKED))))
@@ -283,7 +283,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         return [*self._summaries.failures(self._unwritten(state), by_rules), *questions]
 
     def retry(self, state: GEMRAGState) -> Steps[GEMRAGState]:
-        """Write the missing themes and those that rules have written, then extract the questions that failed."""
+        """Write the missing themes and those written by rules, then extract the questions that failed."""
         if self._unwritten(state):
             state = yield from self._update(state, None)
         writer = yield from self._begin(state)
@@ -298,7 +298,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
     def state_for(
         self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection
     ) -> Steps[tuple[GEMRAGState, ChunkView]]:
-        """The chunks near to a prompt, by their texts, words or questions, and the themes near to it."""
+        """The chunks near to a prompt by their texts, words or questions, and the themes near to it."""
         return (yield from self.memory.search(self.chunks, question, vector, wanted, near, selection))
 
     def contents_with(
@@ -310,15 +310,15 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         question: str,
         vector: NDArray[np.float32] | None,
     ) -> Steps[MemoryContents]:
-        """What a search along edges begins with.
+        """The contents with which a search along edges begins.
 
         Parameters
         ----------
-        whole : all of the index, where it is in memory
+        whole : the whole index, if it is in memory
         nodes : where the search starts, whether they count or not
         selection : which chunks count
         wanted : how many nodes will be shown
-        vector : of the question, shape (dimension,); None without one
+        vector : of the question, shape (dimension,); None without a question
         """
         if self._vectors() is not None:
             return whole
@@ -337,7 +337,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         return (yield from self.memory.over(near, selection))
 
     def questions(self, nodes: Sequence[str]) -> Steps[dict[str, list[str]]]:
-        """The questions of chunks, and of themes those that are not embedded; for nodes that have some."""
+        """The questions of chunks, and the questions of themes that are not embedded; only for nodes that have any."""
         entries = yield from self.storage.manifest.entries_of(nodes)
         records = {**(yield from self._rows.texts(nodes)), **{name: entry.record for name, entry in entries.items()}}
         return {name: asked for name, record in records.items() if (asked := questions_in(record))}

@@ -1,4 +1,4 @@
-"""All parameters of GEM-RAG: those of the memory, those of a search, and the paper's values of both."""
+"""All parameters of GEM-RAG, for the memory and for a search, and the paper's values of both."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class PublishedThemes:
 
     Attributes
     ----------
-    rotate : rotate the leading eigenvectors by varimax, so that each represents one theme [True; paper False]
+    rotate : whether varimax rotates the leading eigenvectors, so that each represents one theme [True; paper False]
     include_trivial : without rotation, whether the first eigenvector gives a theme too [False; paper True]
     both_poles : without rotation, whether the negative components of the others give themes too [False]
     """
@@ -118,7 +118,7 @@ class MemorySearchConfig:
             check_number("lexical_weight", self.lexical_weight, 0, 1)
 
     def ranking(self, paper: bool) -> dict[str, Any]:
-        """Parameters that an index has defaults of, with unset values replaced by these.
+        """The parameters whose defaults depend on the index, with these defaults in place of unset values.
 
         Parameters
         ----------

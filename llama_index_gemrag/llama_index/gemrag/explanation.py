@@ -25,18 +25,18 @@ class GEMRAGExplanation:
     score : the retriever's score
     nearness : dense and lexical score in standard deviations, less the margin of a theme
     lexical : BM25 score of the prompt and the node with its questions; 0 for a theme, or with `lexical_weight=0`
-    lexical_weight : weight of the BM25 score in nearness that this prompt chose, in [0, 1]
+    lexical_weight : weight of the BM25 score in nearness for this prompt, in [0, 1]
     is_theme : whether it is a theme, a summary of chunks
     text_similarity : cosine of the prompt and the node's text
     question, question_similarity : the question of the node that is nearest to the prompt, and its cosine; None and 0
-        for a node without questions. Of questions that are not embedded, the one that shares most words with the
-        prompt, and 0
+        for a node without questions. If its questions are not embedded, the one that shares most words with the prompt,
+        and 0
     hub : mean cosine of the node's text with all questions of the index, which lowers its score
     via : in a best-first search, the node whose edge led here; None if reached from the prompt
     themes : ids of the themes that contain the chunk and pass the filter
     sources : ids of the chunks that a theme was made from; a chunk is its own source
-    by : the class that wrote the theme, or else read the questions of the theme or chunk, without an LLM in place of
-        the one that failed, if one did
+    by : the class that wrote the theme, or else its questions or those of the chunk, without an LLM because the LLM
+        failed; empty if it did not
     fallback : why the search was degraded; empty if it was not
     """
 
@@ -73,8 +73,8 @@ def explain(
     Parameters
     ----------
     scores : of all nodes for the prompt
-    plain : the questions of nodes, for those without an embedded one
-    by : chunk -> the class that read its questions in place of the one that failed
+    plain : node -> its questions, used if they are not embedded
+    by : chunk -> the class that extracted its questions because another failed
     allowed : shape (n chunks,), mask of the chunks that pass the filter; themes that do not pass are omitted
     via : result -> the node whose edge led to it, None if reached from the prompt
     """
@@ -112,7 +112,7 @@ def explain(
 
 
 def _writer(theme: Record) -> str:
-    """The class that wrote a theme, or else its questions, in place of the one that failed; "" if none did."""
+    """The class that wrote a theme, or else its questions, because another failed; "" if none failed."""
     return str(theme.get("by") or theme.get("asked_by") or "")
 
 
@@ -125,7 +125,7 @@ def _hidden(state: GEMRAGState, allowed: Mask | None) -> Collection[str]:
 
 
 def _by_words(questions: Sequence[str], prompt: str) -> str | None:
-    """The first of the questions with most words of the prompt; None if none has any."""
+    """The first question with most words of the prompt; None if no question has any."""
     asked, language = question_terms(prompt)
     wanted = set(stems(list(asked), language))
     shared = [len(wanted.intersection(stems(list(lexical_terms(question)), language))) for question in questions]

@@ -17,10 +17,10 @@ def to_graph(
 ) -> Any:
     """Chunks, themes and questions with the edges between them.
 
-    Nodes are named by their ids and have `kind` ("chunk", "theme" or "question") and `text`; a chunk has `document`
-    as well. Edges have `kind` and `weight`: "member" from a theme to its chunks, with the component; "asks" from a
-    question to its node, with the cosine of the two, or 1 for a question that is not embedded; "similar" between
-    chunks, with the weight of the memory graph.
+    Nodes are named by their ids and have `kind` ("chunk", "theme" or "question") and `text`; a chunk also has
+    `document`. Edges have `kind` and `weight`. A "member" edge joins a theme and a chunk; its weight is the component.
+    An "asks" edge joins a question and its node; its weight is their cosine, or 1 for a question that is not embedded.
+    A "similar" edge joins two chunks, with the weight of the memory graph.
 
     Parameters
     ----------

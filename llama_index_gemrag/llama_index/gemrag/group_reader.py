@@ -1,4 +1,4 @@
-"""`GroupReader`: the chunks of a group and their memory graph, read for one write."""
+"""`GroupReader` reads the chunks of a group and their memory graph for one write."""
 
 import json
 from collections import defaultdict
@@ -24,11 +24,11 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 __all__ = ["GroupReader"]
 
 _AT_ONCE = 1_000  # chunks in one request
-_EXACT_BELOW = 5_000  # nodes of a graph; below, double precision is cheap
+_EXACT_BELOW = 5_000  # nodes of a graph; for fewer, double precision is cheap
 
 
 class GroupReader:
-    """Reads groups as they are now.
+    """Reads the current state of groups.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class GroupReader:
         self._by_own: Mapping[str, Sequence[str]] | None = None
 
     def themes(self, group: str) -> Steps[list[Theme]]:
-        """What the themes of a group are now, in the order of their eigenvalues."""
+        """The current themes of a group, in the order of their eigenvalues."""
         chunks = yield from self.chunks(group)
         if not most_themes(self._config, len(chunks)):
             return []
@@ -62,7 +62,7 @@ class GroupReader:
         return (yield from self.in_order((yield from self._chunks_of(group))))
 
     def _chunks_of(self, group: str) -> Steps[Sequence[str]]:
-        """The chunks of a group: those of its documents, where documents are groups, else by their metadata."""
+        """The chunks of a group: of its documents if documents are groups, else found by metadata."""
         owns = (yield from self._rows.names(SHORT)) if group == SHORT_DOCUMENTS else [group]
         values = [json.loads(own) for own in owns]
         if self._config.group_by == "ref_doc_id" and NO_DOCUMENT not in values:
@@ -75,7 +75,7 @@ class GroupReader:
         return [row_id for own in owns for row_id in self._by_own.get(own, ())]
 
     def in_order(self, chunks: Sequence[str]) -> Steps[list[str]]:
-        """Those chunks that there are, in their canonical order."""
+        """The existing chunks among these, in their canonical order."""
         keys: list[tuple[str, str]] = []
         for some in _parts(chunks):
             found = yield from self._chunks.described(some)
@@ -85,9 +85,9 @@ class GroupReader:
     def graph(self, chunks: Sequence[str]) -> Steps[MemoryGraph]:
         """The memory graph of chunks.
 
-        Their vectors and those of their questions are read part by part. What is kept of them are the two factors of
-        the graph; from `STREAMED_FROM` chunks on in a temporary file, since the spectrum is computed from blocks of
-        rows, so that memory holds what the system can spare of it.
+        The vectors of chunks and questions are read part by part, and only the two factors of the graph are kept. From
+        `STREAMED_FROM` chunks on, a temporary file holds the factors: the spectrum is then computed from blocks of
+        rows, so the system keeps in memory only as much of the file as it can spare.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class GroupReader:
         return (yield from offload(MemoryGraph.of, a, b, self._config.paper))
 
     def _layer(self, chunks: Sequence[str]) -> Steps[Layer]:
-        """A layer that has those chunks with all of their questions."""
+        """A layer that contains these chunks with all of their questions."""
         if self._whole is not None:
             return self._whole
         texts = yield from self._chunks.fetch(chunks)
@@ -135,7 +135,7 @@ def _parts(chunks: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _empty(rows: int, like: NDArray[Any]) -> NDArray[Any]:
-    """An array of so many rows, in a temporary file where they are many."""
+    """An array of so many rows, in a temporary file if there are many."""
     shape = (rows, like.shape[1])
     if rows < STREAMED_FROM:
         return np.empty(shape, like.dtype)

@@ -65,11 +65,11 @@ class GEMRAGStruct(DerivedStruct):
 class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     """An index of chunks with the questions that they answer, a memory graph over them, and summaries of its themes.
 
-    A prompt retrieves chunks by their text and by the questions they were tagged with. The themes, summaries of the
-    chunks with the largest components in the leading eigenvectors of the graph, cover the corpus as a whole.
+    A prompt retrieves chunks by their text and by the questions they were tagged with. The themes cover the corpus as a
+    whole: each summarises the chunks with the largest components in a leading eigenvector of the graph.
 
-    Parameters of the memory are stored with the index; values passed when it is loaded replace them. Deviations from
-    the paper are listed in the documentation of the package.
+    Parameters of the memory are stored with the index; values that you pass when you load it replace them. The
+    documentation of the package lists the deviations from the paper.
 
     Parameters
     ----------
@@ -91,15 +91,15 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     blend : weight of the question in a blended vector of question and text, in the graph [0.5, as published]
     max_theme_tokens : largest number of input tokens of a summary; the weakest members are omitted [8192]
     summary_tokens : requested length of a summary [200]
-    refresh_share : a group's spectrum is recomputed when more than this share of its chunks have changed [0.1]; 0
-        recomputes it at every write, 1 only when necessary
+    refresh_share : share of changed chunks in a group above which its spectrum is recomputed; 0 recomputes it at every
+        write, 1 only when necessary [0.1]
     question_role : how questions are embedded: "text" in batches like chunks, "query" one by one like prompts, for
         models that distinguish the two ["text"]
-    summaries : when themes are recomputed after a delete; those with a deleted member are always removed at once.
-        "deferred": at the next insert or by :meth:`write_summaries`, so that a delete needs no LLM; "eager": as part of
-        the delete ["deferred"]
-    paper : follow the paper literally: two components including the first eigenvector, by the magnitude of their
-        eigenvalues, no rotation, no component threshold, S - I, sums over questions, summaries of the length of a
+    summaries : when themes are recomputed after a delete. "deferred": at the next insert or by
+        :meth:`write_summaries`, so that a delete needs no LLM; "eager": as part of the delete. Themes with a deleted
+        member are always removed at once ["deferred"]
+    paper : whether to follow the paper literally: two components including the first eigenvector, by the magnitude of
+        their eigenvalues, no rotation, no component threshold, S - I, sums over questions, summaries of the length of a
         chunk; retrievers then score by the blended vectors only [False]
     published : which eigenvectors give themes, see :class:`~llama_index.gemrag.PublishedThemes`
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
@@ -174,7 +174,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     def paper(themes: ThemeMethod = "spectral") -> dict[str, Any]:
         """The paper's memory as keywords: `GEMRAGIndex(nodes, **GEMRAGIndex.paper())`.
 
-        Its extractor, an LLM that writes utility questions, is the default.
+        The default extractor is the paper's, an LLM that writes utility questions.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         Raises
         ------
         ConfigurationError
-            If `themes` is neither.
+            If `themes` is neither "spectral" nor "k-means".
         """
         check_choice("themes", themes, get_args(ThemeMethod))
         return {"paper": True, "themes": themes, **PAPER_MEMORY}
@@ -191,7 +191,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     # -- the memory ---------------------------------------------------------------------------------
 
     def spectrum(self, group: Any = "") -> Spectrum:
-        """Eigenvalues of a memory graph, the number of themes that they indicate, and how distinct those are.
+        """Eigenvalues of a memory graph, the number of themes that they indicate, and how distinct the themes are.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
 
     @property
     def themes(self) -> dict[str, list[str]]:
-        """The themes: id -> ids of the members, strongest first."""
+        """The themes: theme id -> ids of its members, strongest first."""
         themes = run_steps(self.writer.in_one_generation(MemoryRows(self.storage).all_themes))
         return {name: list(theme.members) for name, theme in themes.items()}
 
@@ -256,7 +256,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         return to_graph(state, self._texts(state), plain, self.config.blend, neighbours)
 
     def _page(self, query: LastQuery | None, selection: Selection, max_chunks: int = 1500) -> Page:
-        """The memory; a large one is shown in part: the answer first, then the members of themes."""
+        """The page of the memory; a large memory is shown in part: the answer first, then the members of themes."""
         state = self.state if query is None or query.found.state is None else query.found.state
         state = state.only(selection.allowed(state.chunks))
         plain = self._plain_questions(state, [*state.chunks.ids, *state.written])
@@ -283,10 +283,10 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         prices: Prices | None = None,
         **parameters: Any,
     ) -> Estimate:
-        """Estimate what a build asks of the LLM and of the embedding model, without calling either.
+        """Estimate the work of a build for the LLM and the embedding model, without calling either.
 
-        One call per chunk for its questions; per theme one for the summary of `theme_size` chunks, and one for its
-        questions.
+        Each chunk needs one call for its questions. Each theme needs one for the summary of `theme_size` chunks, and
+        one for its questions.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         sample: int,
         parameters: Mapping[str, Any],
     ) -> Estimate:
-        """As for every index; questions of an LLM are embedded, and so are the key phrases that stand in for them."""
+        """As for every index; questions of an LLM are embedded, and so are the key phrases used if the LLM fails."""
         reads = extractor or UtilityQuestionExtractor()
         if reads.needs_llm:
             asked = getattr(reads, "num_questions", KeyphraseQuestionExtractor().num_questions)
@@ -350,7 +350,7 @@ def _work_of_themes(
     """The calls for the summaries of themes, and for their questions."""
     work = Estimate()
     sizes = Counter(node.ref_doc_id for node in nodes)
-    short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # of documents that share one graph
+    short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # chunks of documents that share one graph
     graphs = [*(n for n in sizes.values() if n >= NODES_PER_THEME), short]
     themes = round(sum(min(themes_per_document, n // NODES_PER_THEME) for n in graphs))
     if themes and summarizer.needs_llm:

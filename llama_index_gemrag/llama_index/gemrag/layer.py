@@ -1,4 +1,4 @@
-"""The ranking layer: an immutable view of chunks or themes with their questions that scores them for a prompt."""
+"""The ranking layer: an immutable view of chunks or themes with their questions, which scores them for a prompt."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _DECIMALS = 12
 
 
 class Match(NamedTuple):
-    """The parts of a score: cosine of the text, best question and its cosine, and the hub term."""
+    """The parts of a score: the cosine of the text, the best question and its cosine, and the hub term."""
 
     text: float
     question_id: str | None
@@ -41,7 +41,7 @@ class Centre:
     Attributes
     ----------
     questions : the questions
-    total : where they are a part of all questions, the sum of all unit vectors, shape (d,), and their number
+    total : if these are not all questions, the sum of the unit vectors of all, shape (d,), and their number
     counted : which of the questions count, shape (number of questions,); None for all
     """
 
@@ -81,8 +81,8 @@ class Layer:
     texts : the nodes' vectors
     questions : the vectors of their questions; the metadata of a row names its node and holds its text
     centre : mean of all questions of the index
-    unread : for nodes of which not all questions are in `questions`, the ids of the others
-    most : no less than the cosine of the prompt with any of those
+    unread : node -> ids of its questions that are not in `questions`, for nodes that have such
+    most : upper bound of the cosine of the prompt and any unread question
     """
 
     texts: Snapshot = field(default_factory=Snapshot.empty)
@@ -93,7 +93,7 @@ class Layer:
 
     @cached_property
     def owners(self) -> NDArray[np.intp]:
-        """The row in `texts` of each question's node, shape (m,); -1 without one."""
+        """The row in `texts` of each question's node, shape (m,); -1 if the node is not there."""
         if not len(self.questions):
             return np.empty(0, np.intp)
         column, codes = self.questions.column(OWNER_KEY)
@@ -102,12 +102,12 @@ class Layer:
 
     @cached_property
     def _by_owner(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Questions in the order of their nodes, and the start offset of each node's questions, shape (n + 1,)."""
+        """The questions in the order of their nodes, and the start offset of each node's questions, shape (n + 1,)."""
         order = np.argsort(self.owners, kind="stable")
         return order, np.searchsorted(self.owners[order], np.arange(len(self.texts) + 1))
 
     def questions_of(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows of the questions of some nodes, and the position of each one's node in `rows`, ascending."""
+        """Rows of the questions of some nodes, and the position in `rows` of each question's node, ascending."""
         order, starts = self._by_owner
         counts = starts[rows + 1] - starts[rows]
         positions = np.repeat(np.arange(len(rows)), counts)
@@ -116,12 +116,12 @@ class Layer:
 
     def only(self, mask: NDArray[np.bool_]) -> "Layer":
         """Some nodes with their questions, by a mask of shape (n,)."""
-        of_node = np.append(mask, False)  # the last for questions whose node is not here
+        of_node = np.append(mask, False)  # the last value is for questions whose node is not here
         return Layer(self.texts.only(mask), self.questions.only(of_node[self.owners]), self.centre)
 
     @cached_property
     def agreement(self) -> Floats:
-        """Cosine of each question with the text of its node, shape (m,); 0 without one."""
+        """Cosine of each question with the text of its node, shape (m,); 0 if the node is not there."""
         found = np.zeros(len(self.owners), np.float32)
         for start in range(0, len(found), BLOCK):
             some = np.flatnonzero(self.owners[start : start + BLOCK] >= 0) + start
@@ -144,7 +144,7 @@ class Layer:
         return near
 
     def cosines(self, vector: Floats, rule: Rule) -> NodeCosines:
-        """What the scores of the nodes are made of; for questions that were not read, the most that they can add."""
+        """The parts of the scores of the nodes; unread questions count with the upper bound of their cosines."""
         text = question_cosines(self.texts, vector)
         best = np.full(len(text), -np.inf)
         if len(self.questions):
@@ -174,7 +174,7 @@ class Layer:
         return Match(float(text[0]), names[best], float(question[best]), hub)
 
     def mean_questions(self, rows: Sequence[int] | NDArray[np.intp], blend: float) -> Floats:
-        """Mean of the blended questions of each row, shape (len(rows), d); the unit text of a row without questions."""
+        """Mean of each row's blended questions, shape (len(rows), d); the unit text of a row without questions."""
         chosen = np.asarray(rows, np.intp)
         texts = unit_rows(self.texts.vectors_of([self.texts.ids[row] for row in rows]))
         question_rows, positions = self.questions_of(chosen)
@@ -184,7 +184,7 @@ class Layer:
         return means
 
     def questions_with_owners(self) -> list[tuple[str, str]]:
-        """The id of the node and the text of each question."""
+        """For each question, the id of its node and its text."""
         if not len(self.questions):
             return []
         owners, owner_codes = self.questions.column(OWNER_KEY)

@@ -1,4 +1,4 @@
-"""`MemoryRows`: the chunks, groups, themes and questions of an index as records."""
+"""`MemoryRows` stores the chunks, groups, themes and questions of an index as records."""
 
 import base64
 from collections import Counter
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 CHUNKS, QUESTIONS, THEMES, THEME_QUESTIONS = "chunks", "questions", "themes", "theme_questions"
-"""The vector spaces. A collection named like that of themes has their members."""
+"""The vector spaces. The collection with the name of the themes' space holds their members."""
 
 _SUMMARIES = "summaries"  # the texts of themes
 
@@ -40,7 +40,7 @@ UNWRITTEN, UNASKED = "gem_unwritten", "gem_unasked"
 """Collections of :meth:`MemoryRows.names`."""
 
 _CHUNKS, _LONG, _PENDING, _CENTRE = "gem_chunks", "gem_long", "gem_pending", "gem_centre"
-_EARLIER_GROUPS = "groups"  # of an index in memory, before it had the rows above
+_EARLIER_GROUPS = "groups"  # of an index in memory, from versions without the rows above
 
 Doubles = NDArray[np.float64]
 Rows = dict[str, Record]
@@ -49,9 +49,9 @@ Rows = dict[str, Record]
 class MemoryRows:
     """The rows of one index.
 
-    The row of a chunk holds its own group and the themes that it is a member of; there are rows of the sizes of own
-    groups, of groups with their changes, of the themes of each group, and of the questions of each node. Further rows
-    list the groups that changed, the themes without a text and those without questions.
+    The row of a chunk holds its own group and the themes of which it is a member. Other rows hold the sizes of own
+    groups, the groups with their changes, the themes of each group, and the questions of each node. Further rows list
+    the changed groups, the themes without a text and the themes without questions.
 
     Parameters
     ----------
@@ -64,10 +64,10 @@ class MemoryRows:
     # -- all rows -----------------------------------------------------------------------------------
 
     def are_of(self, state: GEMRAGState, config: MemoryConfig) -> Steps[bool]:
-        """Whether the rows are those of all of an index.
+        """Whether the stored rows are those of this state.
 
-        They are not after a write that ended early where there are no transactions, nor in an index in memory of a
-        version that had no such rows.
+        They differ if a write without transactions ended early, or if an index in memory comes from a version without
+        such rows.
         """
         for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
             if (yield from self._records.get_all(collection)) != rows:
@@ -75,7 +75,7 @@ class MemoryRows:
         return (yield from self.centre())[1] == len(state.chunk_layer.questions)
 
     def put_all(self, state: GEMRAGState, config: MemoryConfig) -> Steps[None]:
-        """Store the rows of all of an index in place of those that are there."""
+        """Replace the stored rows with those of this state."""
         for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
             stored = yield from self._records.get_all(collection)
             yield from self._records.delete(collection, [key for key in stored if key not in rows])
@@ -88,20 +88,20 @@ class MemoryRows:
         return _as_groups(stored or (yield from self._records.get_all(_EARLIER_GROUPS)))
 
     def names(self, collection: str) -> Steps[list[str]]:
-        """What is listed in a collection, sorted.
+        """The names in a collection, sorted.
 
         Parameters
         ----------
-        collection : `SHORT`, own groups that are too small for themes of their own; `GROUPS` that have chunks;
-            `OF_GROUP`, those that have themes, with chunks or without; `UNWRITTEN` themes; `UNASKED`, themes with a
-            text that rules have written, or whose questions could not be extracted
+        collection : `SHORT` for own groups that are too small for their own themes; `GROUPS` for groups with chunks;
+            `OF_GROUP` for groups with themes, with chunks or without; `UNWRITTEN` for themes without a text; `UNASKED`
+            for themes whose text was written by rules, or whose questions could not be extracted
         """
         return sorted((yield from self._records.get_all(collection)))
 
     # -- chunks and their own groups ----------------------------------------------------------------
 
     def chunks(self, ids: Iterable[str]) -> Steps[Rows]:
-        """`"own"` and `"themes"` of those chunks that there are."""
+        """`"own"` and `"themes"` of each of these chunks that exists."""
         return (yield from self._records.get_many(_CHUNKS, ids))
 
     def put_chunks(self, owns: Mapping[str, str]) -> Steps[None]:
@@ -109,7 +109,7 @@ class MemoryRows:
         yield from self._records.put(_CHUNKS, [(name, {"own": own, "themes": []}) for name, own in owns.items()])
 
     def move_chunks(self, own: str, other: str) -> Steps[int]:
-        """Move the chunks of an own group to another; returns how many."""
+        """Move the chunks of one own group to another; returns their number."""
         if not (yield from self.own_sizes([own])):
             return 0
         rows = yield from self._records.get_all(_CHUNKS)
@@ -122,14 +122,14 @@ class MemoryRows:
         yield from self._records.delete(_CHUNKS, ids)
 
     def own_sizes(self, names: Iterable[str]) -> Steps[dict[str, int]]:
-        """The sizes of those own groups that there are."""
+        """The size of each of these own groups that exists."""
         names = list(names)
         short = yield from self._records.get_many(SHORT, names)
         found = short | (yield from self._records.get_many(_LONG, names))
         return {name: row["size"] for name, row in found.items()}
 
     def put_own_sizes(self, sizes: Mapping[str, int]) -> Steps[None]:
-        """Store the sizes of own groups; those of 0 are deleted."""
+        """Store the sizes of own groups; groups of size 0 are deleted."""
         for collection, rows in _by_size(sizes).items():
             yield from self._records.put(collection, list(rows.items()))
             yield from self._records.delete(collection, [name for name in sizes if name not in rows])
@@ -137,29 +137,29 @@ class MemoryRows:
     # -- groups -------------------------------------------------------------------------------------
 
     def groups(self, names: Iterable[str]) -> Steps[dict[str, ChunkGroup]]:
-        """Those groups that have chunks."""
+        """The groups among these that have chunks."""
         return _as_groups((yield from self._records.get_many(GROUPS, names)))
 
     def put_groups(self, groups: Mapping[str, ChunkGroup], share: float) -> Steps[None]:
-        """Store groups; those without chunks are deleted.
+        """Store groups; groups without chunks are deleted.
 
         Parameters
         ----------
-        share : of the chunks that may change before the spectrum is computed again
+        share : share of the chunks that may change before the spectrum is recomputed
         """
         for collection, rows in _group_rows(groups, share).items():
             yield from self._records.put(collection, list(rows.items()))
             yield from self._records.delete(collection, [name for name in groups if name not in rows])
 
     def pending(self) -> Steps[Rows]:
-        """The groups that changed since their spectrum was computed: their `"size"`, and whether they are `"due"`."""
+        """The groups that changed since their spectrum was computed: `"size"`, and whether each is `"due"`."""
         found = yield from self._records.get_all(_PENDING)
         return {name: found[name] for name in sorted(found)}
 
     # -- themes -------------------------------------------------------------------------------------
 
     def themes(self, names: Iterable[str]) -> Steps[dict[str, Theme]]:
-        """Those themes that there are."""
+        """The existing themes among these."""
         return _as_themes((yield from self._records.get_many(THEMES, names)))
 
     def all_themes(self) -> Steps[dict[str, Theme]]:
@@ -167,7 +167,7 @@ class MemoryRows:
         return _as_themes((yield from self._records.get_all(THEMES)))
 
     def texts(self, names: Iterable[str]) -> Steps[Rows]:
-        """The records of those themes that have a text."""
+        """The records of the themes among these that have a text."""
         return (yield from self._records.get_many(_SUMMARIES, names))
 
     def all_texts(self) -> Steps[Rows]:
@@ -180,11 +180,12 @@ class MemoryRows:
         return [name for row in found.values() for name in row["themes"]]
 
     def put_themes(self, themes: Mapping[str, Theme], known: Mapping[str, Theme]) -> Steps[None]:
-        """Store themes, and note them for their members and their groups.
+        """Store themes, and list them with their members and their groups.
 
         Parameters
         ----------
-        known : those of them that there were, perhaps with another group, which keep their texts; others have none yet
+        known : the themes that were stored before, perhaps for another group; they keep their texts, and others have
+            none yet
         """
         yield from self._records.put(THEMES, [(name, _theme_row(theme)) for name, theme in themes.items()])
         new = {name: theme for name, theme in themes.items() if name not in known}
@@ -194,7 +195,7 @@ class MemoryRows:
         yield from self._records.put(UNWRITTEN, [(name, {}) for name in new])
 
     def delete_themes(self, themes: Mapping[str, Theme]) -> Steps[None]:
-        """Delete themes, their texts, and what was noted of them."""
+        """Delete themes and their texts, and remove the themes from all lists."""
         for collection in (_SUMMARIES, UNWRITTEN, UNASKED, THEMES):
             yield from self._records.delete(collection, themes)
         yield from self._change_members(themes, add=False)
@@ -229,17 +230,17 @@ class MemoryRows:
     # -- questions ----------------------------------------------------------------------------------
 
     def questions_of(self, space: str, owners: Iterable[str]) -> Steps[dict[str, list[str]]]:
-        """The ids of the questions of those nodes that have some.
+        """The ids of the questions of each node that has any.
 
         Parameters
         ----------
-        space : of their vectors
+        space : the space of their vectors
         """
         found = yield from self._records.get_many(f"gem_{space}", owners)
         return {owner: list(row["ids"]) for owner, row in found.items()}
 
     def put_questions_of(self, space: str, questions: Mapping[str, Collection[str]]) -> Steps[None]:
-        """Store the ids of the questions of nodes; nodes without any are deleted."""
+        """Store the ids of the questions of nodes; the rows of nodes without questions are deleted."""
         rows = [(owner, {"ids": sorted(ids)}) for owner, ids in questions.items() if ids]
         yield from self._records.put(f"gem_{space}", rows)
         yield from self._records.delete(f"gem_{space}", [owner for owner, ids in questions.items() if not ids])
@@ -252,7 +253,7 @@ class MemoryRows:
         return np.frombuffer(base64.b64decode(row["sum"]), "<f8"), row["count"]
 
     def put_centre(self, total: Doubles, count: int) -> Steps[None]:
-        """Store the sum and the number; nothing is kept for 0."""
+        """Store the sum and the number; for 0 questions nothing is kept."""
         if not count:
             yield from self._records.delete(_CENTRE, [_CENTRE])
             return
@@ -261,7 +262,7 @@ class MemoryRows:
 
 
 def _rows_of(state: GEMRAGState, known: Mapping[str, ChunkGroup], config: MemoryConfig) -> dict[str, Rows]:
-    """The rows of all of an index by collection, besides themes, their texts and the centre of the questions."""
+    """The rows of a whole index by collection, except themes, their texts and the centre of the questions."""
     owns = own_groups(state.chunks, config.group_by)
     own_sizes = Counter(owns)
     sizes = group_sizes(own_sizes, config)

@@ -1,4 +1,4 @@
-"""`MemoryView`: what one question needs of a memory, read from its rows where no state in memory has all of it."""
+"""`MemoryView` reads from the rows the part of a memory that one question needs, if the whole is not in memory."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,15 +20,15 @@ from llama_index.ragkit.vectors.question_scores import question_cosines
 __all__ = ["MemoryContents", "MemoryView"]
 
 MemoryContents = IndexContents[GEMRAGState] | ViewContents[GEMRAGState]
-"""All of an index, or what is read of it for a question."""
+"""The whole index, or the part that was read for a question."""
 
 Searched = TypeVar("Searched")
 
-_FEWEST = 100  # themes, and questions, that a prompt looks at
+_FEWEST = 100  # least number of themes and of questions that are read for a prompt
 
 
 class MemoryView:
-    """Reads the states of questions.
+    """Reads the states for questions.
 
     Parameters
     ----------
@@ -50,9 +50,10 @@ class MemoryView:
         near: ChunkView,
         selection: Selection,
     ) -> Steps[tuple[GEMRAGState, ChunkView]]:
-        """The state for a question, and its chunks: those near to it by their texts, words or questions.
+        """The state for a question, and its chunks: those near to the question by their texts, words or questions.
 
-        It has the themes near to the question by their texts or questions, and those of the chunks with most words.
+        The state has the themes near to the question by their texts or questions, and the themes of the chunks with
+        most words of the question.
 
         Parameters
         ----------
@@ -78,17 +79,17 @@ class MemoryView:
         return replace(state, chunk_layer=replace(state.chunk_layer, most=most)), near
 
     def over(self, near: ChunkView, selection: Selection, asked: Snapshot | None = None) -> Steps[GEMRAGState]:
-        """The state over some chunks with their questions, and under a filter with the themes that contain them.
+        """The state of some chunks with their questions; with a filter, also with the themes that contain them.
 
         Parameters
         ----------
-        asked : the questions to read; None for all of the chunks
+        asked : the questions to use; None for all questions of the chunks
         """
         ids_of = yield from self._rows.questions_of(QUESTIONS, near.rows.ids)
         questions, unread = asked, _without(ids_of, asked)
         if questions is None:
             questions, unread = (yield from self._storage.space(QUESTIONS).fetch(_all(ids_of))), {}
-        # Where the selection names the chunks that count, all of their questions are there.
+        # If the selection names the chunks that count, all of their questions are there.
         centre = Centre(questions) if selection.only is not None else Centre(total=(yield from self._rows.centre()))
         state = GEMRAGState(Layer(near.rows, questions, centre, unread), Layer(centre=centre), outside=())
         if selection.is_whole:
@@ -98,7 +99,7 @@ class MemoryView:
     # -- more of a state ----------------------------------------------------------------------------
 
     def with_questions_of(self, contents: MemoryContents, nodes: Iterable[str]) -> Steps[MemoryContents]:
-        """With all questions of some nodes."""
+        """The contents with all questions of some nodes."""
         layer = contents.state.chunk_layer
         asked = {name: layer.unread[name] for name in nodes if name in layer.unread}
         if not asked:
@@ -109,23 +110,23 @@ class MemoryView:
         return replace(contents, state=replace(contents.state, chunk_layer=layer))
 
     def with_themes_of(self, contents: MemoryContents, chunks: Sequence[str]) -> Steps[MemoryContents]:
-        """With all themes that contain some chunks."""
+        """The contents with all themes that contain any of these chunks."""
         if not isinstance(contents, ViewContents):
             return contents
         names = yield from self._themes_of(chunks)
         return replace(contents, state=(yield from self._with_themes(contents.state, names, contents.selection)))
 
     def around(self, contents: MemoryContents, nodes: Sequence[str], blend: float) -> Steps[MemoryContents]:
-        """With what is near to some nodes in the memory graph: a hundred chunks each, and as many themes.
+        """The contents with the neighbours of nodes in the memory graph: a hundred chunks each, and as many themes.
 
         Parameters
         ----------
-        nodes : of the state, not necessarily ones that count
-        blend : weight of the question in the blended vectors that edges are made of
+        nodes : of the state, whether they count or not
+        blend : weight of the question in the blended vectors from which edges are computed
         """
         contents = yield from self.with_questions_of(contents, nodes)
         if not nodes or not isinstance(contents, ViewContents) or contents.selection.only is not None:
-            return contents  # all chunks that count are there
+            return contents  # all chunks that count have been read
         state, selection = contents.state, contents.selection
         layers = [(name, state.layer_of(name)) for name in nodes]
         means = np.concatenate([part.mean_questions([part.texts.row_of(name)], blend) for name, part in layers])
@@ -139,7 +140,7 @@ class MemoryView:
         return replace(contents, state=state, near=near)
 
     def with_nodes(self, contents: ViewContents[GEMRAGState], nodes: Sequence[str]) -> Steps[MemoryContents]:
-        """With some nodes, those that do not count outside."""
+        """The contents with some nodes; those that do not count are put `outside`."""
         near = yield from contents.stored.including(contents.near, contents.question, nodes)
         state = yield from self._with_chunks(contents.state, near.rows)
         state = yield from self._with_themes(state, nodes, Selection())
@@ -158,16 +159,16 @@ class MemoryView:
         start: Sequence[str],
         blend: float,
     ) -> Steps[tuple[MemoryContents, Searched]]:
-        """What was read for a search along the edges of the memory graph, and its result.
+        """The contents read for a search along the edges of the memory graph, and the result of the search.
 
-        Of a memory that is not here as a whole, what is near to the nodes that were reached is read, and the search is
-        repeated, until it reaches no other nodes.
+        If the whole memory is not here, the neighbours of the nodes that were reached are read and the search is
+        repeated, until it reaches no new nodes.
 
         Parameters
         ----------
-        search : what is read -> the steps of a search in it
+        search : contents -> the steps of a search in them
         reached : the result of a search -> the nodes that it selected
-        start : nodes that the search begins with
+        start : nodes with which the search begins
         blend : see :meth:`around`
         """
         seen = set(start)
@@ -182,7 +183,7 @@ class MemoryView:
             seen.update(new)
 
     def _with_chunks(self, state: GEMRAGState, chunks: Snapshot) -> Steps[GEMRAGState]:
-        """With further chunks, whose questions are not read."""
+        """The state with further chunks, whose questions are not read."""
         layer = state.chunk_layer
         ids_of = yield from self._rows.questions_of(QUESTIONS, [name for name in chunks.ids if name not in layer.texts])
         unread = {**layer.unread, **_without(ids_of, layer.questions)}
@@ -196,11 +197,11 @@ class MemoryView:
         texts: Snapshot | None = None,
         questions: Snapshot | None = None,
     ) -> Steps[GEMRAGState]:
-        """With those of some themes that have a text and all of whose members pass the filter.
+        """The state with the themes among these that have a text and whose members all pass the filter.
 
         Parameters
         ----------
-        texts, questions : vectors that were read already
+        texts, questions : vectors that have already been read
         """
         written = yield from self._rows.texts(name for name in dict.fromkeys(names) if name not in state.themes)
         themes = yield from self._passing((yield from self._rows.themes(written)), selection)
@@ -218,7 +219,7 @@ class MemoryView:
         )
 
     def _passing(self, themes: dict[str, Theme], selection: Selection) -> Steps[dict[str, Theme]]:
-        """Those themes all of whose members count."""
+        """The themes whose members all count."""
         if selection.is_whole or not themes:
             return themes
         members = dict.fromkeys(member for theme in themes.values() for member in theme.members)
@@ -230,7 +231,7 @@ class MemoryView:
         return sorted({name for row in rows.values() for name in row["themes"]})
 
     def _vectors(self, space: str, ids: Sequence[str], read: Snapshot | None) -> Steps[Snapshot]:
-        """The rows of a space with those ids, some of which may have been read."""
+        """The rows of a space with these ids, some of which may already have been read."""
         known = Snapshot.empty() if read is None else read
         rows = known.part(known.rows_of([row_id for row_id in ids if row_id in known])) if len(known) else known
         others = yield from self._storage.space(space).fetch([row_id for row_id in ids if row_id not in known])
@@ -247,7 +248,7 @@ def _all(ids_of: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _without(ids_of: Mapping[str, Sequence[str]], read: Snapshot | None) -> dict[str, Sequence[str]]:
-    """The questions of each node that were not read, of nodes that have such."""
+    """The unread questions of each node that has any."""
     if read is None:
         return {}
     others = {node: [row_id for row_id in ids if row_id not in read] for node, ids in ids_of.items()}

@@ -18,7 +18,7 @@ __all__ = ["FoundForPage", "page_of"]
 
 _LABEL = 70
 _NEIGHBOURS = 2
-_COLOURED = 8  # themes with a colour of their own, the largest; more could not be told apart
+_COLOURED = 8  # the largest themes have their own colours; more could not be told apart
 _GROUPS = (
     Group("theme", "Another theme", "#f28e2b"),
     Group("chunk", "Chunk without one of these themes", "#4e79a7"),
@@ -27,12 +27,12 @@ _GROUPS = (
 
 
 class FoundForPage(NamedTuple):
-    """What the page shows of an answer.
+    """The part of an answer that the page shows.
 
     Attributes
     ----------
     questions : the question by which each node was found, if any
-    state : what was searched; None for the state of the index
+    state : the state that was searched; None for the state of the index
     """
 
     questions: Mapping[str, str]
@@ -47,14 +47,14 @@ def page_of(
     query: LastQuery | None,
     max_chunks: int,
 ) -> Page:
-    """The memory, with the results of the last prompt, the questions that matched it and the themes highlighted.
+    """The memory; the results of the last prompt, the questions that matched it and the themes are highlighted.
 
     Parameters
     ----------
     texts : the text of every node that has one
     plain : the questions of nodes that are not embedded
     query : the last prompt, if any; `found` is a :class:`FoundForPage`
-    max_chunks : largest number of chunks to show: those of the answer first, then members of themes, then the others
+    max_chunks : largest number of chunks to show: first those of the answer, then members of themes, then the others
     """
     page = _MemoryPage(state, texts, plain, query, max_chunks)
     partial = query is not None and query.found.state is not None
@@ -117,7 +117,7 @@ class _MemoryPage:
             )
 
     def chunks(self) -> Iterator[Node]:
-        """The chunks that are shown, in the colours of their themes."""
+        """The shown chunks, in the colours of their themes."""
         theme_of = {member: name for name in reversed(self._coloured) for member in self._members[name]}
         chunks = self._state.chunks
         for record in chunks.records:
@@ -137,7 +137,7 @@ class _MemoryPage:
                 )
 
     def _asked(self) -> Iterator[tuple[str, str, str]]:
-        """The owner, the id and the text of each question of what is shown."""
+        """The owner, the id and the text of each question of a shown node."""
         for layer in (self._state.chunk_layer, self._state.theme_layer):
             for name, (owner, question) in zip(layer.questions.ids, layer.questions_with_owners(), strict=True):
                 if owner in self.shown or owner in self._members:
@@ -147,12 +147,12 @@ class _MemoryPage:
                 yield from ((owner, question_id(owner, question), question) for question in questions)
 
     def questions(self) -> Iterator[Node]:
-        """The questions of what is shown."""
+        """The questions of the shown nodes."""
         for _, name, question in self._asked():
             yield Node(id=name, text=question, group="question", size=0.6, highlighted=name in self._highlighted)
 
     def edges(self) -> Iterator[Edge]:
-        """Themes to their members, and questions to what they are asked of."""
+        """Edges from themes to their members, and from nodes to their questions."""
         for name, members in self._members.items():
             for member, weight in zip(members, self._state.themes[name].weights, strict=True):
                 if member in self.shown:
@@ -162,7 +162,7 @@ class _MemoryPage:
             yield Edge(owner, name, weight=0.6, highlighted={owner, name} <= self._highlighted)
 
     def groups(self, nodes: Sequence[Node]) -> list[Group]:
-        """The legend: the largest themes, and the kinds of nodes that there are."""
+        """The legend: the largest themes, and the kinds of nodes on the page."""
         kinds = {node.group for node in nodes}
         themes = [Group(name, f"Theme: {self._title(name)}") for name in self._coloured]
         return themes + [group for group in _GROUPS if group.name in kinds]
@@ -192,7 +192,7 @@ class _MemoryPage:
             "chunks": len(state.chunks),
             "questions": sum(len(layer.questions) for layer in layers) + sum(map(len, self._plain.values())),
             "themes": len(state.theme_layer.texts),
-            "graphs that the themes are of": len({theme.group for theme in state.themes.values()}),
+            "graphs with themes": len({theme.group for theme in state.themes.values()}),
         }
         if state.unwritten:
             counts["themes not written yet"] = len(state.unwritten)

@@ -1,4 +1,4 @@
-"""`GEMRAGPostprocessor`: expands the nodes of any retriever by best-first search of the memory graph."""
+"""`GEMRAGPostprocessor` expands the nodes of any retriever by a best-first search of the memory graph."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,13 +38,13 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
 
     It works on the nodes of any retriever over the same texts:
 
-    1. All input nodes are kept, with their order and scores, even if they are not in the index.
+    1. All input nodes keep their order and scores, even if they are not in the index.
     2. With `add_themes`, the written themes that contain them are added, those with the largest components first.
-    3. A best-first search of the memory graph starts from them, until there are `top_n` nodes.
+    3. A best-first search of the memory graph starts from all of these, until there are `top_n` nodes.
     4. Nodes that do not fit into the remaining `token_budget` are skipped.
 
-    The score of an added node is at most that of the node before it. With a query, similarity to it counts too (one
-    call of the embedding model); without one, only the edges count.
+    The score of an added node is at most that of the node before it. With a query, similarity to the query also counts,
+    which takes one call of the embedding model; without a query, only the edges count.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     def _expanded(
         self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vector: NDArray[np.float32] | None
     ) -> Steps[list[NodeWithScore]]:
-        """The nodes, and those that are added to them."""
+        """The given nodes and the nodes added to them."""
         index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
         builder: GEMRAGBuilder = index.builder  # type: ignore[assignment]
         results = [fresh(given.node, given.score or 0.0) for given in nodes]
@@ -136,7 +136,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     def _reached(
         self, query: Query[GEMRAGState] | None, start: Sequence[str], count: int, contents: MemoryContents
     ) -> Steps[list[tuple[str, float]]]:
-        """The nodes that a search from others selects in what was read, with their priorities."""
+        """The nodes that a search from `start` selects in the contents, with their priorities."""
         state, scores = contents.state, None
         allowed = state.allowed(self._allowed)
         if query is not None:
@@ -145,12 +145,12 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         admit = traversal.admission(True, self.max_summaries)
         steps = yield from offload(traversal.run, scores, count, self.edge_weight, traversal.place(start), admit)
         priorities = np.array([priority for _, priority, _ in steps])
-        # Without a query they are weights of edges, in standard deviations already.
+        # Without a query, priorities are weights of edges and already in standard deviations.
         values = squashed(priorities) if scores is None else result_scores(priorities, scores[: len(state.chunks)])
         return [(name, value) for (name, _, _), value in zip(steps, values.tolist(), strict=True)]
 
     def _scores(self, query: Query[GEMRAGState]) -> Steps[NDArray[np.float64]]:
-        """The scores of all nodes for the query, those of chunks and then those of themes."""
+        """The scores of all nodes for the query, first of chunks, then of themes."""
         words, full_score = np.zeros(len(query.state.chunks)), NOT_KNOWN
         if self.lexical_weight:
             words, full_score = (yield from query.lexical_scores()), (yield from query.full_score())
@@ -161,7 +161,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         return scores.all_nodes
 
     def _themes(self, state: GEMRAGState, matched: Sequence[str]) -> list[str]:
-        """Written themes that pass the filter and contain matched nodes, by the sum of these members' components."""
+        """Written themes that pass the filter and contain matched nodes, by the sum of these nodes' components."""
         if not self.add_themes:
             return []
         traversal = Traversal(state, 0.0, state.allowed(self._allowed))

@@ -1,4 +1,4 @@
-"""The writer of questions: extraction for themes, embedding and storage."""
+"""`QuestionWriter` extracts the questions of themes, and embeds and stores all questions."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -35,22 +35,22 @@ def questions_in(record: Record | None) -> list[str]:
 
 
 def terms_with_questions(text: Counter[str], record: Record | None) -> Counter[str]:
-    """The terms that a chunk is found by: those of its text, and those of its questions that its text lacks.
+    """The terms by which a chunk is found: those of its text, and those of its questions that its text lacks.
 
-    Questions expand a document (Nogueira et al., Document Expansion by Query Prediction, 2019, arXiv 1904.08375). There
-    all their words are appended. Terms of the text are not counted again here: key phrases repeat sentences of the
-    text, and a term that is counted twice says more of the sentence that was chosen than of the chunk.
+    Questions expand a document (Nogueira et al., Document Expansion by Query Prediction, 2019, arXiv 1904.08375). The
+    authors append all words of the questions. Here terms of the text are not counted again: key phrases repeat
+    sentences of the text, and a second count would tell more about the chosen sentence than about the chunk.
 
     Parameters
     ----------
-    text : the terms of its text
+    text : the terms of the chunk's text
     """
     asked = lexical_terms("\n".join(questions_in(record)))
     return text + Counter({term: times for term, times in asked.items() if term not in text})
 
 
 class QuestionWriter:
-    """Extracts, embeds and stores questions, and keeps the sum of the unit vectors of those of chunks.
+    """Extracts, embeds and stores questions, and keeps the sum of the unit vectors of the questions of chunks.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class QuestionWriter:
 
     Attributes
     ----------
-    embeds : whether questions are embedded: not those that an extractor says are made of the words of their chunk
+    embeds : whether questions are embedded; False if the extractor says that they only repeat words of their chunk
     """
 
     def __init__(self, storage: IndexStorage, resources: Resources, rows: MemoryRows, config: MemoryConfig) -> None:
@@ -70,7 +70,7 @@ class QuestionWriter:
         self._ready: dict[str, NDArray[np.float32]] = {}
 
     def embedded(self, record: Record | None) -> list[str]:
-        """The questions in a record that have a vector each."""
+        """The questions in a record that are embedded."""
         return questions_in(record) if self.embeds else []
 
     def prepare(self, space: str, questions: Mapping[str, Sequence[str]]) -> Steps[None]:
@@ -86,7 +86,7 @@ class QuestionWriter:
         self._ready = dict(zip(ordered, (yield from self._embed(ordered)), strict=True)) if ordered else {}
 
     def extract(self, texts: Mapping[str, str]) -> Steps[list[Extraction]]:
-        """Extract the questions that themes answer, one extraction per theme; read them by :func:`questions_in`.
+        """Extract the questions that themes answer, one extraction per theme; read them with :func:`questions_in`.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class QuestionWriter:
 
         Parameters
         ----------
-        space : of questions of chunks or of themes
+        space : the space of the questions of chunks or of themes
         questions : node -> its questions, distinct and not empty
         keys : node -> its canonical sort key
         """
@@ -137,7 +137,7 @@ class QuestionWriter:
         yield from self._remove(space, (yield from self._rows.questions_of(space, owners)))
 
     def delete_all(self) -> Steps[None]:
-        """Delete the questions that earlier versions have embedded."""
+        """Delete the questions that earlier versions embedded."""
         for space in (QUESTIONS, THEME_QUESTIONS):
             yield from self.delete(space, (yield from self._rows.names(f"gem_{space}")))
         self._storage.struct.counters.pop("questions", None)
@@ -153,10 +153,10 @@ class QuestionWriter:
         known = yield from self._rows.questions_of(space, questions)
         left = {owner: set(of_node).difference(questions[owner]) for owner, of_node in known.items()}
         yield from self._rows.put_questions_of(space, left)
-        self._storage.commits.note_removal()  # a question that has begun may miss the vectors
+        self._storage.commits.note_removal()  # a search that is already running may miss the vectors
 
     def _count(self, space: str, vectors: NDArray[np.float32], sign: int) -> Steps[None]:
-        """Add to the sum over the questions of chunks, or take from it."""
+        """Add vectors to the sum over the questions of chunks, or subtract them."""
         if space != QUESTIONS or not len(vectors):
             return
         total, count = yield from self._rows.centre()

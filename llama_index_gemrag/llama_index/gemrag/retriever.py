@@ -1,4 +1,4 @@
-"""`GEMRAGRetriever`: retrieves nodes by their texts and questions, or by a best-first search of the memory graph."""
+"""`GEMRAGRetriever` retrieves nodes by their texts and questions, or by a best-first search of the memory graph."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +42,7 @@ class _Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class _FoundInMemory:
-    """The result of a search, with the values that explanations need; `hits` are the ranked nodes it examined."""
+    """The result of a search, with the values that explanations need; `hits` are the ranked nodes examined so far."""
 
     query: Query[GEMRAGState]
     scores: MemoryScores
@@ -59,23 +59,23 @@ class _FoundInMemory:
 class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplanation]):
     """Retrieves chunks and themes from a :class:`~llama_index.gemrag.GEMRAGIndex`.
 
-    With t the cosine of prompt and text, s the cosine of prompt and nearest question of the node, h the mean cosine of
-    the text with all questions of the index, and z a value in standard deviations of the hundred best chunks, the dense
-    score is `d + question_weight * max(0, z(s) - d)` with `d = z(t - hub_penalty * h)`. It is combined with z(BM25) of
-    the words of the chunk and of its questions (:mod:`llama_index.gemrag.search.memory_scores`) to S. The score is
-    in [0, 1], comparable within one prompt, and 0.5 is a cutoff
-    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). In a best-first search S is the
-    priority at which the node was selected, capped at that of the node before it.
+    Let t be the cosine of prompt and text, s the cosine of prompt and nearest question of the node, h the mean cosine
+    of the text with all questions of the index, and z a value in standard deviations of the hundred best chunks. The
+    dense score is `d + question_weight * max(0, z(s) - d)` with `d = z(t - hub_penalty * h)`. Combined with z(BM25) of
+    the words of the chunk and of its questions (:mod:`llama_index.gemrag.search.memory_scores`) it gives S. In a
+    best-first search S is the priority at which the node was selected, at most that of the node before it. The score
+    that you get is S mapped to [0, 1]. It is comparable within one prompt, and 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`).
 
     Parameters
     ----------
     mode : "argmax" selects the nodes with the best scores (the paper's Algorithm 1); "best_first" also uses the edges
         of the nodes selected so far, with `edge_weight` ["argmax"]
-    question_weight : in [0, 1], how much a question that is nearer than the text, each among its kind, raises the score
-        of its node [0.6]
+    question_weight : in [0, 1], how much a question raises the score of its node if it stands out among the questions
+        more than the text among the texts [0.6]
     hub_penalty : in [0, 2], penalty for the mean similarity of a node to all questions [0.2]
-    blend : in [0, 1], replaces both by the paper's ranking: the cosine with the average of question (with this weight)
-        and text [None; for an index with `paper=True` 0.5]
+    blend : in [0, 1], for the paper's ranking in place of these two: the weight of the question in its average with the
+        text, whose cosine with the prompt is the score [None; for an index with `paper=True` 0.5]
     edge_weight : in [0, 1], in a best-first search the weight of edges relative to the score [0.2]
     max_summaries : largest number of themes in a result; None for no limit, 0 for none [None]
     summary_margin : at least 0, by how many standard deviations the score of a theme must exceed that of a chunk to
@@ -83,14 +83,14 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     keep_covered : whether a theme is kept if one of its members ranks higher [False; for an index with `paper=True`
         True]
     lexical_weight : in [0, 1], weight of BM25 in the score of a chunk, by its words and those of its questions; the
-        rest is that of the dense score. A theme is ranked by its dense score, at most that of the best chunk, less
-        what its members lack of the words of the prompt [0.5; for an index with `paper=True` 0]
+        rest is the weight of the dense score. The score of a theme is its dense score, at most that of the best chunk,
+        less a penalty for the words of the prompt that its members lack [0.5; for an index with `paper=True` 0]
     kwargs : see :class:`~llama_index.ragkit.DerivedRetriever`
 
     Attributes
     ----------
     rule : the weights of the dense score
-    summary_margin, keep_covered, lexical_weight : the values passed, else the defaults for the index
+    summary_margin, keep_covered, lexical_weight : the passed values, else the defaults for the index
 
     Raises
     ------
@@ -107,8 +107,8 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     def paper() -> dict[str, Any]:
         """The paper's search as keywords: `index.as_retriever(**GEMRAGRetriever.paper())`.
 
-        Algorithm 1, whose budget is a number of nodes: the four of its experiments (section IV.E). The "best-first
-        search" of its text is `mode="best_first"`.
+        This is Algorithm 1. Its budget is a number of nodes, four in the experiments (section IV.E). The "best-first
+        search" that the text describes is `mode="best_first"`.
         """
         return {"mode": "argmax", "similarity_top_k": 4, **PAPER_RANKING}
 
@@ -151,15 +151,15 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         return self._builder.memory
 
     def _scores(self, query: Query[GEMRAGState]) -> Steps[tuple[Query[GEMRAGState], MemoryScores]]:
-        """Scores that are exact for the nodes that may be shown, and the question with all that was read for them.
+        """Exact scores of the nodes that may be shown, and the query with the contents that were read for them.
 
-        Of a memory that is not here as a whole, the questions near to the prompt were read so far, and scores of chunks
-        with others are the most that they can be.
+        If the whole memory is not here, only the questions near to the prompt have been read so far, and the scores of
+        chunks with other questions are upper bounds.
         """
         vector = yield from query.vector()
         words = (yield from query.lexical_scores()) if self.lexical_weight else np.zeros(len(query.state.chunks))
         full_score = (yield from query.full_score()) if self.lexical_weight else NOT_KNOWN
-        # With the paper's score, the text decides which question of a chunk is the nearest.
+        # In the paper's score, the nearest question of a chunk also depends on the text.
         unread: Iterable[str] = query.state.chunk_layer.unread if self.rule.blend is not None else ()
         while True:
             contents = yield from self._memory.with_questions_of(query.contents, unread)

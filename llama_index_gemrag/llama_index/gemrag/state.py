@@ -1,4 +1,4 @@
-"""The immutable state that a query reads: chunks and themes with their questions, all of an index or a part of it."""
+"""The immutable state that a query reads: chunks and themes with their questions, of the whole index or a part."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ __all__ = ["GEMRAGState", "Theme"]
 
 
 class Theme(NamedTuple):
-    """A stored theme: its group of chunks, its members, strongest first, and their components."""
+    """A stored theme: its group of chunks, its members (strongest first), and their components."""
 
     group: str
     members: tuple[str, ...]
@@ -25,14 +25,14 @@ class Theme(NamedTuple):
 
 @dataclass(frozen=True)
 class GEMRAGState:
-    """All of the memory, or the part of it that one question needs.
+    """The whole memory, or the part that one question needs.
 
     Attributes
     ----------
     chunk_layer, theme_layer : chunks, and written themes, with their questions
     themes : every theme by id, including unwritten ones (after a delete or a failure)
     written : the records of the written themes by id
-    outside : of a part, the nodes that do not count; None where all of the memory is here
+    outside : the nodes of a part that do not count; None if this is the whole memory
     """
 
     chunk_layer: Layer = field(default_factory=Layer)
@@ -51,7 +51,7 @@ class GEMRAGState:
         themes: Mapping[str, Theme],
         written: Mapping[str, dict[str, Any]],
     ) -> "GEMRAGState":
-        """The state for these vectors, which are those of all questions."""
+        """The state with these vectors; `questions` are all questions of chunks."""
         centre = Centre(questions)
         return cls(Layer(chunks, questions, centre), Layer(theme_texts, theme_questions, centre), themes, written)
 
@@ -61,13 +61,13 @@ class GEMRAGState:
         themes: Mapping[str, Theme | None],
         texts: Mapping[str, dict[str, Any] | None],
     ) -> "GEMRAGState":
-        """All of an index after a write.
+        """The whole index after a write.
 
         Parameters
         ----------
-        vectors : all of them now, in the order of :meth:`of`
-        themes : that were stored, and None for those that were deleted
-        texts : the records that were stored, and None for those that were deleted
+        vectors : all current vectors, in the order of :meth:`of`
+        themes : the themes that were stored, and None for deleted ones
+        texts : the records that were stored, and None for deleted ones
         """
         held = {name: theme for name, theme in {**self.themes, **themes}.items() if theme is not None}
         written = {name: record for name, record in {**self.written, **texts}.items() if record is not None}
@@ -94,16 +94,17 @@ class GEMRAGState:
 
     @cached_property
     def member_rows(self) -> list[NDArray[np.intp]]:
-        """For each theme with a text the rows of those of its members that are here."""
+        """For each theme with a text, the rows of its members that are in this state."""
         members = (self.themes[name].members for name in self.theme_layer.texts.ids)
         return [self.chunks.rows_of([i for i in names if i in self.chunks]) for names in members]
 
     def allowed(self, passing: Callable[[Snapshot], Mask | None]) -> Mask | None:
-        """Mask of the chunks that count, None for all.
+        """Mask of the chunks that count; None for all.
 
         Parameters
         ----------
-        passing : rows -> mask of those that pass the filter, None for all; a part was read by it
+        passing : rows -> mask of the rows that pass the filter, None for all; not called for a part, which was read
+            through the filter
         """
         return passing(self.chunks) if self.outside is None else self._inside(self.chunks)
 
@@ -111,7 +112,7 @@ class GEMRAGState:
         return np.array([name not in self.outside for name in rows.ids], np.bool_) if self.outside else None
 
     def theme_mask(self, allowed: Mask | None) -> Mask | None:
-        """Mask of the themes all of whose members pass the filter; in a part there are no others, save those outside.
+        """Mask of the themes whose members all pass the filter; in a part, of the themes that are not `outside`.
 
         Parameters
         ----------
@@ -123,14 +124,14 @@ class GEMRAGState:
         return shown((self.chunks.rows_of(names) for names in members), allowed)
 
     def counting(self, allowed: Mask | None) -> "GEMRAGState":
-        """The same for a question that only some chunks count for: hubs are near to the questions of these.
+        """The state for a query for which only some chunks count; only their questions then measure hubs.
 
-        A part is read for the chunks that count.
+        A part is returned as it is: it was read for the chunks that count.
         """
         return self if allowed is None or self.outside is not None else recent(self._of_masks, allowed, self._counted)
 
     def _counted(self, allowed: Mask) -> "GEMRAGState":
-        of_allowed = np.append(allowed, False)[self.chunk_layer.owners]  # False for those whose chunk is not here
+        of_allowed = np.append(allowed, False)[self.chunk_layer.owners]  # False if the question's chunk is not here
         centre = replace(self.chunk_layer.centre, counted=of_allowed)
         chunks, themes = replace(self.chunk_layer, centre=centre), replace(self.theme_layer, centre=centre)
         return replace(self, chunk_layer=chunks, theme_layer=themes)
@@ -140,7 +141,7 @@ class GEMRAGState:
         return {}
 
     def only(self, allowed: Mask | None) -> "GEMRAGState":
-        """The chunks that pass a filter with their questions, and the themes all of whose members do."""
+        """The chunks that pass a filter with their questions, and the themes whose members all pass it."""
         if allowed is None:
             return self
         names = {self.chunks.ids[row] for row in np.flatnonzero(allowed)}
@@ -151,9 +152,9 @@ class GEMRAGState:
         return GEMRAGState.of(chunks.texts, chunks.questions, texts.texts, texts.questions, themes, written)
 
     def layer_of(self, node_id: str) -> Layer:
-        """The layer that a node is in, if it is here."""
+        """The layer that contains a node; the layer of chunks for a node that is not here."""
         return self.theme_layer if node_id in self.theme_layer.texts else self.chunk_layer
 
     def key(self, node_id: str) -> tuple[str, str]:
-        """The canonical order among equal scores."""
+        """The sort key of a node among equal scores."""
         return self.layer_of(node_id).texts.record_of(node_id).key, node_id

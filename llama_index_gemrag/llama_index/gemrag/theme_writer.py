@@ -1,8 +1,8 @@
-"""The writer of themes: keeps unchanged themes and summarises new ones.
+"""`ThemeWriter` keeps unchanged themes and summarises new ones.
 
 The id of a theme is derived from the set of its members. Themes are stored separately from their texts, so that missing
-summaries can be detected. A theme at which the summarizer failed is written by rules, and kept as unwritten without a
-fallback; `retry_failed` retries it.
+summaries can be detected. If the summarizer fails at a theme, rules write the theme; without this fallback it stays
+unwritten. `retry_failed` tries again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,19 +28,19 @@ THEME_KEY = "gemrag_theme"
 
 
 class ThemeWriter:
-    """Changes the stored themes to the target themes, and writes the missing ones, in one write.
+    """Replaces the stored themes with the target themes, and writes the missing texts, in one write.
 
     Parameters
     ----------
     storage, resources, rows : those of the index
-    questions, summaries : how questions and summaries are written
+    questions, summaries : the writers of questions and summaries
     max_theme_tokens : largest number of input tokens of a summary
 
     Attributes
     ----------
     themes, written : the themes that the write has read or stored, and the records of their texts
     failed : why themes have no text
-    changed_themes, changed_texts : what was stored in this write, and None for what was deleted
+    changed_themes, changed_texts : the themes and records that this write stored, and None for those that it deleted
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ThemeWriter:
     # -- which themes there are ---------------------------------------------------------------------
 
     def delete(self, names: Collection[str]) -> Steps[None]:
-        """Delete themes that were read: members, text, vectors, questions and cache entries."""
+        """Delete themes that were read, with their members, texts, vectors, questions and cache entries."""
         gone = {name: self.themes.pop(name) for name in sorted(names)}
         if not gone:
             return
@@ -86,14 +86,14 @@ class ThemeWriter:
         self.changed_themes |= dict.fromkeys(gone)
         self.changed_texts |= dict.fromkeys(texts)
         self._count(-len(texts))
-        self._storage.commits.note_removal()  # a question that has begun may miss the vectors
+        self._storage.commits.note_removal()  # a search that is already running may miss the vectors
 
     def replace(self, themes: Mapping[str, Sequence[Theme]]) -> Steps[None]:
         """Set the themes of groups; existing themes keep their texts.
 
         Parameters
         ----------
-        themes : by group, whose present themes were read
+        themes : group -> its new themes; the present themes of these groups must have been read
         """
         of_groups = [theme for of_group in themes.values() for theme in of_group]
         yield from self._read(list(dict.fromkeys(member for theme in of_groups for member in theme.members)))
@@ -103,7 +103,7 @@ class ThemeWriter:
             if count > 1:
                 fitting = Theme(theme.group, theme.members[:count], theme.weights[:count])
                 wanted.setdefault(theme_id(fitting.members), fitting)
-        yield from self.read(wanted)  # a theme may have been one of another group
+        yield from self.read(wanted)  # a theme may already exist for another group
         gone = [name for name, theme in self.themes.items() if theme.group in themes and name not in wanted]
         yield from self.delete(gone)
         new = {name: theme for name, theme in wanted.items() if self.themes.get(name) != theme}
@@ -127,7 +127,7 @@ class ThemeWriter:
         yield from self._write(sorted(self.themes.keys() - self.written.keys()))
 
     def write_again(self) -> Steps[None]:
-        """Have the themes that rules have written written by the summarizer; one at which it fails stays as it is."""
+        """Let the summarizer write the themes that rules have written; a theme at which it fails stays as it is."""
         yield from self._write(sorted(name for name, record in self.written.items() if record.get("by")))
 
     def _write(self, missing: Sequence[str]) -> Steps[None]:
@@ -171,7 +171,7 @@ class ThemeWriter:
         self._count(len(texts.keys() - old.keys()))
 
     def ask_again(self) -> Steps[None]:
-        """Extract the questions of the themes for which that failed."""
+        """Extract the questions of the themes for which extraction failed."""
         old = {name: record for name, record in self.written.items() if record["error"] is not None}
         nodes = {name: node_from_record(record["node"]) for name, record in old.items()}
         extracted = yield from self._questions.extract({name: plain_text(node) for name, node in nodes.items()})
@@ -200,7 +200,7 @@ class ThemeWriter:
         counters["themes"] = counters.get("themes", 0) + more
 
     def _read(self, node_ids: Sequence[str]) -> Steps[None]:
-        """Read the texts of chunks, many at once where the store can."""
+        """Read the texts of chunks, many at once if the store can."""
         found = yield from self._storage.get_nodes([i for i in node_ids if i not in self._texts])
         self._texts.update({node_id: plain_text(node) for node_id, node in found.items()})
 

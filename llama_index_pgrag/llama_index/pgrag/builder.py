@@ -1,7 +1,7 @@
-"""The builder of PG-RAG: keeps the cells of mind maps, their super nodes and their names.
+"""`MapBuilder` keeps the cells of mind maps, their super nodes and their names up to date.
 
-Cells that an LLM wrote are embedded with each write. Sentences of the text are not, until a search asks for vectors
-(:meth:`MapBuilder.embedding`); from then on every write embeds the cells that it adds.
+Cells that an LLM wrote are embedded with each write. Sentences of the text are not, until a search needs vectors
+(:meth:`MapBuilder.embedding`). From then on every write embeds the cells that it adds.
 """
 
 import json
@@ -36,15 +36,15 @@ __all__ = ["MapBuilder", "embeds_cells"]
 Cells = Mapping[str, Mapping[str, MapCell]]
 """Cells by kind, then by id."""
 
-_CELLS = "pgrag_cells"  # the parameter that says that cells are compared by words; absent where always by vectors
-_WORDS, _BOTH = "words", "both"  # without vectors, and with those that a search needed
+_CELLS = "pgrag_cells"  # parameter of an index that compares cells by words; absent if always by vectors
+_WORDS, _BOTH = "words", "both"  # without vectors, and with vectors that a search needed
 
 
 class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     """Keeps the vectors of the cells, the super nodes over them, and the rows by which parts of the maps are found.
 
-    What a write reads and changes are the maps of its nodes, the super nodes that it touches, and the nodes that
-    mention a topic which comes or goes.
+    A write reads and changes the maps of its nodes, the super nodes that it touches, and the nodes that mention an
+    added or removed topic.
 
     Parameters
     ----------
@@ -52,11 +52,11 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
 
     Attributes
     ----------
-    maps : reads of the maps what questions need
+    maps : reads the part of the maps that questions need
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", *KINDS)
-    few: ClassVar[int] = 200  # which have some thousand facts
+    few: ClassVar[int] = 200  # chunks, with a few thousand facts
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: PGRAGConfig) -> None:
         super().__init__(storage, resources, config)
@@ -67,7 +67,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         }
         self.maps = MapView(storage, self._rows, self._fusions, lambda: self.has_words)
         self._ready: dict[str, NDArray[np.float32]] = {}  # vectors by text
-        # kind -> text -> stored rows that it may share a super node with
+        # kind -> text -> stored rows with which it may share a super node
         self._linked: dict[str, dict[str, set[str]]] = {}
 
     @property
@@ -77,7 +77,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
 
     @property
     def has_words(self) -> bool:
-        """Whether cells are compared by their words where a search can do without their vectors."""
+        """Whether cells are compared by their words if a search does not need their vectors."""
         struct = self.storage.struct
         is_new = not struct.counters.get("facts", 0)
         return _CELLS in struct.params or (is_new and not embeds_cells(self.config, self.resources.extractor))
@@ -85,7 +85,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     # -- the state ----------------------------------------------------------------------------------
 
     def load(self) -> Steps[PseudoGraph]:
-        """All of the index where it is in memory, else nothing; rows that a write has left which ended early are
+        """The whole index if it is in memory, else an empty state; leftover rows of a write that ended early are
         deleted.
         """
         rows = self._vectors()
@@ -122,7 +122,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         return whole
 
     def _vectors(self) -> dict[str, Snapshot] | None:
-        """Those of all chunks and cells by the names of their spaces, where they are in memory."""
+        """The vectors of all chunks and cells by the names of their spaces, if they are in memory."""
         rows = {name: self.storage.space(name).whole() for name in self.spaces}
         found = {name: snapshot for name, snapshot in rows.items() if snapshot is not None}
         return found if len(found) == len(rows) else None
@@ -130,7 +130,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     # -- writing ------------------------------------------------------------------------------------
 
     def prepare(self, change: Change) -> Steps[None]:
-        """Embed the cells of new nodes that are not stored, and look for rows that they may share a super node with."""
+        """Embed the unstored cells of new nodes, and look for rows with which they may share a super node."""
         facts = {
             node.node_id: fact_paths(
                 node.node_id, node.ref_doc_id, sort_key(node), from_record(change.records.get(node.node_id, {}))[1]
@@ -146,7 +146,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         try:
             for kind in self._fusions:
                 yield from self._find_linked(kind, new[kind])
-        except HalfWrittenError:  # another process deletes vectors meanwhile: they are looked for in the transaction
+        except HalfWrittenError:  # another process is deleting vectors: the rows are looked for in the transaction
             return
 
     def apply(self, state: PseudoGraph, change: Change) -> Steps[PseudoGraph]:
@@ -159,7 +159,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         for kind in KINDS:  # without vectors too: an attempt to embed all cells may have stored some
             yield from self.storage.space(kind).remove(dropped[kind])
         if any(dropped.values()):
-            self.storage.commits.note_removal()  # a question that has begun may miss the vectors
+            self.storage.commits.note_removal()  # a search that is already running may miss the vectors
         if self.by_words:
             self._count_cells(before, after)
         else:
@@ -177,7 +177,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         return after.over(rows, super_topics, super_facts)
 
     def _count_cells(self, before: PseudoGraph, after: PseudoGraph) -> None:
-        """Note that cells have no vectors, and how many there are."""
+        """Note that cells have no vectors, and count them."""
         struct = self.storage.struct
         if after.maps:
             struct.params[_CELLS] = _WORDS
@@ -186,7 +186,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
 
     @immediate
     def embedding(self) -> list[Callable[[PseudoGraph], Steps[PseudoGraph]]]:
-        """The write after which all cells have vectors, if they have none; later ones keep them complete."""
+        """The write that embeds all cells, if they have no vectors; later writes keep the vectors complete."""
         return [self._embed_all] if self.by_words and self.storage.struct.counters.get("facts", 0) else []
 
     def _embed_all(self, state: PseudoGraph) -> Steps[PseudoGraph]:
@@ -196,7 +196,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         yield from self._embed(cells_of(graph.maps, graph.maps))
         struct = self.storage.struct
         counted = dict(struct.counters)
-        struct.counters.update(topics=0, facts=0)  # so that the first rows are not looked for
+        struct.counters.update(topics=0, facts=0)  # so that no linked rows are looked for
         try:
             super_nodes = yield from self._change_cells(graph, dict.fromkeys(KINDS, ()), graph.maps)
         except BaseException:
@@ -215,11 +215,11 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     def _change_cells(
         self, graph: PseudoGraph, dropped: Mapping[str, Sequence[str]], topic_ids: Iterable[str]
     ) -> Steps[dict[str, tuple[SuperNodes, SuperNodes]]]:
-        """Store the cells that are new, and bring the super nodes up to date.
+        """Store the new cells, and bring the super nodes up to date.
 
         Returns
         -------
-        For each kind with super nodes, those of the components that may have changed, before and after.
+        For each kind with super nodes, the super nodes of the components that may have changed, before and after.
         """
         cells = cells_of(graph.maps, topic_ids)
         yield from self._describe(cells["facts"])
@@ -242,7 +242,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         return super_nodes
 
     def _describe(self, facts: dict[str, MapCell]) -> Steps[None]:
-        """Give facts the metadata of their nodes, so that filters hold for them."""
+        """Give facts the metadata of their nodes, so that filters apply to them."""
         chunks = yield from self.storage.space().described({cell.metadata["node"]: None for cell in facts.values()})
         shared = {node_id: chunks.metadata_of(node_id) for node_id in chunks.ids}
         for fact_id, cell in facts.items():
@@ -250,7 +250,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
             facts[fact_id] = replace(cell, metadata={**shared.get(cell.metadata["node"], {}), **own})
 
     def _unstored(self, cells: Cells) -> Steps[tuple[dict[str, dict[str, MapCell]], dict[str, dict[str, MapCell]]]]:
-        """The cells without a row, and those whose row has another key or other metadata; by kind."""
+        """By kind, the cells without a row, and the cells whose row has another key or other metadata."""
         new: dict[str, dict[str, MapCell]] = {}
         stale: dict[str, dict[str, MapCell]] = {}
         for kind in KINDS:
@@ -268,7 +268,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
             self._ready.update(zip(texts, vectors, strict=True))
 
     def _find_linked(self, kind: str, cells: Mapping[str, MapCell]) -> Steps[set[str]]:
-        """The stored rows that new cells may share a super node with; each text is looked for once in a write."""
+        """The stored rows with which new cells may share a super node; each text is looked up once in a write."""
         known = self._linked.setdefault(kind, {})
         texts = sorted({cell.text for cell in cells.values()} - known.keys())
         if texts and self.storage.struct.counters.get(kind, 0):
@@ -280,11 +280,11 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         vectors = [self._ready[cell.text] for cell in cells.values()]
         return _rows(cells, np.stack(vectors) if vectors else np.zeros((0, 0), np.float32))
 
-    # -- questions where the index is served from stores --------------------------------------------
+    # -- questions if the index is served from stores -----------------------------------------------
 
     @immediate
     def state_of(self, near: ChunkView, selection: Selection) -> PseudoGraph:
-        """Some chunks; their maps are read by :class:`~llama_index.pgrag.map_view.MapView`."""
+        """The state of some chunks; :class:`~llama_index.pgrag.map_view.MapView` reads their maps."""
         return PseudoGraph(chunks=near.rows)
 
 

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MapCell:
-    """What is stored of a cell: the text that is embedded, its sort key, its metadata."""
+    """The stored parts of a cell: the text that is embedded, its sort key, its metadata."""
 
     text: str
     key: str
@@ -40,18 +40,18 @@ def cells_of(maps: Mapping[str, MindMap], topic_ids: Iterable[str]) -> dict[str,
 
 
 def report_unverified(change: Change) -> None:
-    """Warn of new nodes whose statements failed verification."""
+    """Warn about new nodes whose statements failed verification."""
     unverified = [node_id for node_id, record in change.records.items() if is_unverified(record)]
     if unverified:
         logger.warning(
-            "Nodes whose statements failed verification against the text in every attempt: %d, such as %s. The "
+            "Nodes whose statements failed verification against the text in every attempt: %d, for example %s. The "
             "best attempts were kept; index.unverified() lists the nodes.",
             len(unverified), unverified[0],
         )  # fmt: skip
 
 
 def facts_after(change: Change, storage: IndexStorage, resources: Resources) -> Steps[dict[str, tuple[FactPath, ...]]]:
-    """The facts of new nodes, and of others that lose some with the nodes that are removed."""
+    """The facts of new nodes, and of other nodes that lose facts because nodes were removed."""
     entries = yield from storage.manifest.entries_of(node.node_id for node in change.added)
     entries = {i: replace(entry, record=change.records.get(i, {})) for i, entry in entries.items()}
     entries.update((yield from _reduced(change, storage, resources)))
@@ -64,11 +64,11 @@ def facts_after(change: Change, storage: IndexStorage, resources: Resources) -> 
 
 
 def facts_of(entries: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, tuple[FactPath, ...]]:
-    """The facts of nodes by their entries in the manifest.
+    """The facts of nodes from their entries in the manifest.
 
     Parameters
     ----------
-    around : the entries of all nodes that may have been read together with these, themselves included
+    around : the entries of all nodes that may have been read together with these, including these
     """
     by_document: defaultdict[str | None, dict[str, Any]] = defaultdict(dict)
     for node_id, entry in around.items():
@@ -81,10 +81,10 @@ def facts_of(entries: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str,
 
 
 def _reduced(change: Change, storage: IndexStorage, resources: Resources) -> Steps[dict[str, Any]]:
-    """Take from the facts of other nodes what they have from nodes that are gone, in the stored entries too.
+    """Remove the words of removed nodes from the facts of other nodes, also in the stored entries.
 
-    Nodes of a document are read together, so that a cell can hold words of another node's text. Replies in the
-    cache that were about both are released.
+    Nodes of a document are read together, so a cell can hold words of another node's text. Cached replies about both
+    are released.
     """
     manifest = storage.manifest
     gone = set(change.removed) - {node.node_id for node in change.added}

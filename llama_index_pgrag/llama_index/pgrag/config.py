@@ -1,4 +1,4 @@
-"""All parameters of PG-RAG: those of the pseudo-graph, those of a search, and the values of the published search."""
+"""All parameters of PG-RAG, for the pseudo-graph and for a search, and the published values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class PGRAGConfig:
     Raises
     ------
     ConfigurationError
-        If a threshold is not in (0, 1], `fusion` is unknown, or `cell_vectors` is not a truth value.
+        If a threshold is not in (0, 1], `fusion` is unknown, or `cell_vectors` is not True, False or None.
     """
 
     topic_threshold: float = 0.92
@@ -73,7 +73,7 @@ class Control:
     support, fuzzy : largest differences of similarity that count fully and half, 0 <= support <= fuzzy
     difference : "signed" is seed minus cell, "absolute" its absolute value
     unit : "deviations" compares cosines in standard deviations of the hundred best facts of the question, so that the
-        habits of an embedding model do not matter; "cosines" as they are, as published
+        range of an embedding model's cosines does not matter; "cosines" compares the cosines themselves, as published
 
     Raises
     ------
@@ -93,11 +93,11 @@ class Control:
         check_choice("unit", self.unit, get_args(Unit))
 
     def weights(self, cells: Cosines, seeds: Cosines) -> Cosines:
-        """1 where a cell supports a seed, 0.5 where it half supports it, 0 where it is rejected.
+        """1 if a cell supports a seed, 0.5 if it half supports it, 0 if it is rejected.
 
         Parameters
         ----------
-        cells, seeds : similarities of cells and seeds to a key point, of shapes that broadcast
+        cells, seeds : similarities of cells and seeds to a key point; their shapes must broadcast
         """
         gap = seeds - cells
         gap = np.abs(gap) if self.difference == "absolute" else gap
@@ -149,7 +149,7 @@ class SearchConfig:
             check_count(name, getattr(self, name), 0)
         if not (self.seed_topics and self.max_topics) and not self.seed_facts:
             raise ConfigurationError(
-                "With seed_topics (or max_topics) and seed_facts both 0 nothing can be found: set one of them above 0."
+                "With seed_topics (or max_topics) and seed_facts both 0, a search finds nothing: set one above 0."
             )
         check_count("num_seeds", self.num_seeds, 1)
         if not isinstance(self.control, Control):
@@ -166,12 +166,12 @@ class SearchConfig:
 
     @property
     def needs_vectors(self) -> bool:
-        """Whether the search compares cells by vectors only, so that an index without them has to embed them first."""
+        """Whether the search needs vectors of cells, so that an index without them must embed them first."""
         return not self.ranks_texts or self.cell_control.unit == "cosines"
 
     @property
     def walks(self) -> bool:
-        """Whether maps are walked rather than ranked by cosines alone."""
+        """Whether maps are walked instead of ranked only by cosines."""
         return self.mode == "PG-RAG"
 
     @property
@@ -181,7 +181,7 @@ class SearchConfig:
 
     @property
     def ranks_texts(self) -> bool:
-        """Whether paths are ranked by their words and nodes too; not as published."""
+        """Whether paths are also ranked by their words and nodes, unlike the published search."""
         return self.walks and self.ranking == "trust"
 
 
@@ -205,4 +205,4 @@ PAPER: Mapping[str, Any] = MappingProxyType(
         "similarity_top_k": 8,
     }
 )
-"""Keywords of the paper's search (section 2.4): seeds come from titles only, and paths are ranked by support alone."""
+"""Keywords of the paper's search (section 2.4): seeds come only from titles, and paths are ranked only by support."""

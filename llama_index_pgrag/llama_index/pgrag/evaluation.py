@@ -1,8 +1,8 @@
 """The metrics of the paper for generated texts (section 3.2): BLEU, ROUGE-L, BERTScore, RAGQuestEval.
 
-BLEU comes from `sacrebleu` (the extra `evaluation`), ROUGE-L from `rouge-score`, BERTScore from a scorer that the
-caller passes. RAGQuestEval (Lyu et al. 2024, CRUD-RAG) uses a language model: questions are generated from the
-reference and answered from the text. With the answers a of the reference and b of the text,
+BLEU comes from `sacrebleu` (the extra `evaluation`), ROUGE-L from `rouge-score`, BERTScore from a scorer that you pass.
+RAGQuestEval (Lyu et al. 2024, CRUD-RAG) uses a language model: questions are generated from the reference and answered
+from the text. With the answers a of the reference and b of the text,
 
     precision = mean F1(b, a)        recall = share of questions that the text answers
 
@@ -58,8 +58,8 @@ class QuestEval:
 
     Attributes
     ----------
-    questions, answers, replies : questions generated from the reference, its answers, and those of the text ("" where
-        it has none)
+    questions, answers, replies : questions generated from the reference, its answers, and the answers of the text (""
+        if it has none)
     precision, recall, f1 : in [0, 1]
     """
 
@@ -74,7 +74,7 @@ class QuestEval:
 def quest_eval(
     reference: str, text: str, llm: Any, *, max_questions: int = 10, retry: RetryPolicy = _RETRY
 ) -> QuestEval:
-    """RAGQuestEval of a text against a reference: two calls of the LLM.
+    """RAGQuestEval of a text against a reference, with two LLM calls.
 
     Raises
     ------

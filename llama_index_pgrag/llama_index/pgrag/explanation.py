@@ -19,9 +19,9 @@ class CellSupport:
 
     Attributes
     ----------
-    cosine : in [-1, 1]; where cells are compared by their words, the share of the best BM25 score, in [0, 1]
-    weight : 1 if the cell supports the seed, 0.5 if it half supports it, 0 if it is rejected; None where no seed
-        reached the path
+    cosine : in [-1, 1]; if cells are compared by their words, the share of the best BM25 score, in [0, 1]
+    weight : 1 if the cell supports the seed, 0.5 if it half supports it, 0 if it is rejected; None if no seed reached
+        the path
     """
 
     text: str
@@ -37,24 +37,24 @@ class PGRAGExplanation:
     ----------
     node_id, text : the result
     score : the retriever's score
-    path : the fact path; for a source node its best one, empty if none was found
+    path : the fact path; for a source node its best path, empty if none was found
     reason : how the mind map of the path was reached: "seed topic", "topic walk", "fact walk", "fact", or "names" if
         only the walk over names, or its node, led to it; "" without a path
-    key_point : the key point nearest to it, or the one that the seed was found for
-    cosine : cosine of key point and path, in [-1, 1]; where cells are compared by their words, the share of the best
-        BM25 score, in [0, 1]; without a path, the cosine of key point and node
-    lexical : BM25 score of the question and the node, of a path the node that it was read from; at least 0
-    lexical_weight : weight of words in nearness that this question chose, in [0, 1]; cosines have the rest
+    key_point : the key point nearest to it, or the key point of the seed
+    cosine : cosine of key point and path, in [-1, 1]; if cells are compared by their words, the share of the best BM25
+        score, in [0, 1]; without a path, the cosine of key point and node
+    lexical : BM25 score of the question and the node, or for a path its source node; at least 0
+    lexical_weight : weight of words in nearness for this question, in [0, 1]; cosines have the rest
     seed : the path of the seed that supports it most; None if no seed reached it
     support : the support of all seeds together, in [0, 1] relative to the best path
-    names : the names in the question that the walk over names started from
-    share : share of that walk that the node has, relative to the best, in [0, 1]
-    trust : how far that walk counted for this question, in [0, 1]; None where none was made
+    names : the names in the question from which the walk over names started
+    share : the node's share of that walk, relative to the best, in [0, 1]
+    trust : how far that walk counted for this question, in [0, 1]; None without a walk
     cells : from the topic to the fact
-    sources, documents : ids of the nodes that the path was read from, and of their documents
-    by : the class that read the sources without an LLM in place of the one that failed, if one read all of them
-    fallback : which part of the method was not used, and why, such as a walk over names that says nothing, where nodes
-        are ranked by nearness and facts alone; empty otherwise
+    sources, documents : ids of the nodes from which the path was read, and of their documents
+    by : the class that read all sources without an LLM because the LLM failed; empty otherwise
+    fallback : which part of the method was not used, and why; for example, if the walk over names says nothing, nodes
+        are ranked only by nearness and facts; empty otherwise
     """
 
     node_id: str
@@ -111,7 +111,7 @@ def explain_path(
 def _cells(
     answer: Answer, path: Path, row: int, point: int, control: Control
 ) -> tuple[int, Path | None, list[CellSupport]]:
-    """The key point whose seed supports a path most, that seed, and the cells."""
+    """The key point whose seed supports a path most, this seed, and the cells."""
     facts = answer.facts
     walked = facts.walked
     seed: int | None = None
@@ -130,7 +130,7 @@ def _cells(
 
 
 def _of_node(answer: Answer, node_id: str) -> dict[str, Any]:
-    """What words and the walk over names say about a node."""
+    """The lexical score of a node, and its part of the walk over names."""
     row, names = answer.graph.chunks.row_of(node_id), answer.names
     words = {"lexical": float(answer.near.lexical[row]), "lexical_weight": answer.lexical_weight}
     if names is None:
@@ -139,7 +139,7 @@ def _of_node(answer: Answer, node_id: str) -> dict[str, Any]:
 
 
 def explain_node(answer: Answer, control: Control, node_id: str, text: str, score: float) -> PGRAGExplanation:
-    """Explain a source node by its nearest fact, else by its own similarity."""
+    """Explain a source node by its nearest fact, or by its own similarity if it has no fact."""
     best = answer.best_fact(node_id)
     if best is not None:
         return explain_path(answer, best, control, node_id, text, score)

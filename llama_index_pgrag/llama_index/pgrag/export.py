@@ -12,7 +12,7 @@ __all__ = ["to_networkx"]
 
 
 def to_networkx(graph: PseudoGraph, texts: Mapping[str, str]) -> Any:
-    """Chunks, the cells of their mind maps and the super nodes, with the edges between them.
+    """A graph of chunks, the cells of their mind maps and the super nodes, with the edges between them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`FusionRows`: the super nodes of an index as records."""
+"""`FusionRows` stores the super nodes of an index as records."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +15,10 @@ from llama_index.ragkit.storage.records import Record
 __all__ = ["FusionRows"]
 
 _AT_ONCE = 100  # rows whose neighbours are read together
-_FIRST_HITS = 8  # neighbours of a row that are asked for
-_MORE = 4  # times as many are asked for while all of them are linked
+_FIRST_HITS = 8  # neighbours of a row in the first search
+_MORE = 4  # times as many in the next search, while all found ones are linked
 _MOST = 2_000
-_NEAR = 1e-5  # below the threshold, so that no rounding decides what is read
+_NEAR = 1e-5  # below the threshold, so that rounding does not decide what is read
 
 Floats = NDArray[np.float32]
 
@@ -26,9 +26,10 @@ Floats = NDArray[np.float32]
 class FusionRows:
     """Reads and writes the super nodes over one space.
 
-    A record for each row of a component of two or more has its name, one for each such component its members, and with
-    `fusion="leaders"` its super nodes. A write reads the components that it touches, with the vectors of their members.
-    Earlier versions stored the names of the components of all rows of an index in memory, and nothing else.
+    Only components of at least two rows are stored. Each of their rows has a record with the name of the component;
+    each component has a record with its members and, with `fusion="leaders"`, its super nodes. A write reads the
+    components that it touches, with the vectors of their members. Earlier versions stored only the names of the
+    components of all rows of an index in memory.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class FusionRows:
         self._space = storage.space(kind)
         self._records = storage.records
         self.empty = empty
-        self._to_store: SuperNodes | None = None  # all of them, of an index that an earlier version wrote
+        self._to_store: SuperNodes | None = None  # all super nodes of an index that an earlier version wrote
         self._of_row, self._members, self._earlier = f"pg_super_of_{kind}", f"pg_super_{kind}", f"super_{kind}"
 
     # -- reading ------------------------------------------------------------------------------------
@@ -63,8 +64,8 @@ class FusionRows:
         return replace(self.empty, component_of=component_of, members=members, groups=groups)
 
     def restored(self, rows: Snapshot) -> Steps[SuperNodes]:
-        """All super nodes. What a write that ended early has left of them is stored as it should be; what an earlier
-        version stored is stored anew by the next write.
+        """All super nodes. The remains of a write that ended early are repaired in the store; the next write converts
+        the records of an earlier version.
 
         Parameters
         ----------
@@ -84,7 +85,7 @@ class FusionRows:
         return found
 
     def linked(self, vectors: Floats) -> Steps[list[set[str]]]:
-        """For each of some vectors the stored rows that reach the threshold with it, and perhaps some more.
+        """For each vector, the stored rows whose cosine to it reaches the threshold, and perhaps some more.
 
         Parameters
         ----------
@@ -109,17 +110,17 @@ class FusionRows:
     def replace(
         self, new: Snapshot, linked: Iterable[str], removed: Sequence[str]
     ) -> Steps[tuple[SuperNodes, SuperNodes]]:
-        """Store the super nodes after rows were added and removed; to be called within a transaction.
+        """Store the super nodes after rows were added and removed; call it within a transaction.
 
         Parameters
         ----------
-        new : rows that were added
+        new : the added rows
         linked : see :meth:`linked`
-        removed : ids of rows that were removed; their vectors are gone
+        removed : ids of the removed rows; their vectors are already deleted
 
         Returns
         -------
-        Those of the components that may have changed, as they were and as they are.
+        The super nodes of the components that may have changed, before and after.
         """
         if self._to_store is not None:
             yield from self._store(self.empty, self._to_store)
@@ -138,7 +139,7 @@ class FusionRows:
         return old, after
 
     def _store(self, old: SuperNodes, after: SuperNodes, damaged: Sequence[str] = ()) -> Steps[None]:
-        """Store what differs, and all that is damaged."""
+        """Store the differences, and everything that is damaged."""
         changed = [
             name
             for name, ids in after.members.items()
@@ -158,11 +159,11 @@ def _names(records: Mapping[str, Record]) -> dict[str, str]:
 
 
 def _of_earlier(names: Mapping[str, str], row_ids: Sequence[str]) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
-    """Members and names of components as they are stored now, from the names of those of all rows."""
+    """Members and names of components in the present form, from the name of each row's component."""
     members: defaultdict[str, list[str]] = defaultdict(list)
     for row_id, name in names.items():
         members[name].append(row_id)
-    # Rows without a name, which a write that ended early has left, are fused again.
+    # Rows without a name, left by a write that ended early, are fused again.
     found = {name: tuple(sorted(ids)) for name, ids in members.items() if len(ids) > 1}
     unnamed = {row_id: "" for row_id in row_ids if row_id not in names}
     return found, {row_id: names[row_id] for ids in found.values() for row_id in ids} | unnamed

@@ -55,12 +55,12 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     reaches `topic_threshold`, and facts whose cosine reaches `fact_threshold`, share a super node, through which a
     query walks from one document to another. Each fact keeps the node and the document that it was extracted from.
 
-    Parameters are stored with the index; loading it with different thresholds or another fusion raises an error.
-    Deviations from paper and published code are listed in the documentation of the package.
+    Parameters are stored with the index; loading it with different thresholds or another fusion raises an error. The
+    documentation of the package lists the deviations from the paper and the published code.
 
     Parameters
     ----------
-    extractor : extracts the mind map of a node; default :class:`~llama_index.pgrag.MindMapExtractor`, which calls an
+    extractor : extracts the mind map of a node; by default :class:`~llama_index.pgrag.MindMapExtractor`, which calls an
         LLM. :class:`~llama_index.pgrag.OutlineExtractor` needs no LLM, :class:`~llama_index.pgrag.GivenMindMaps` takes
         existing maps
     topic_threshold, fact_threshold : raw cosines, in (0, 1] [0.92 and 0.98, the paper's; the published code's are 0.84
@@ -68,16 +68,16 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     fusion : "components" merges everything that is linked directly or indirectly; "leaders" is the published greedy
         clustering, within each component and without overlaps
     cell_vectors : whether topics, routes and facts are embedded with each write. Otherwise searches compare them by
-        their words, and only equal texts share a super node, until a search needs vectors (`ranking="support"`,
-        `mode="PG"`): it embeds all cells, and later writes embed those that they add [None: unless the extractor is an
-        :class:`~llama_index.pgrag.OutlineExtractor`, whose facts are sentences of the text that is embedded anyway;
-        paper: True]
+        their words, and only equal texts share a super node. The first search that needs vectors
+        (`ranking="support"`, `mode="PG"`) embeds all cells, and later writes embed the cells that they add [None: True
+        unless the extractor is an :class:`~llama_index.pgrag.OutlineExtractor`, whose facts are sentences of the text
+        that is embedded anyway; paper: True]
     kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises
     ------
     ConfigurationError
-        If a parameter has an invalid value, or one that differs from that of the loaded index.
+        If a parameter has an invalid value, or differs from that of the loaded index.
     """
 
     index_struct_cls = PGRAGStruct
@@ -140,12 +140,12 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     def paper(scorer: Scorer | None = None) -> dict[str, Any]:
         """The published index as keywords: `PGRAGIndex(nodes, **PGRAGIndex.paper())`.
 
-        Statements are extracted first and must reach the paper's thresholds, a mind map is made of them in a second
-        call, a list is one fact, and super nodes are found by leaders.
+        Statements are extracted first and must reach the paper's thresholds. A second call makes a mind map of them. A
+        list is one fact, and super nodes are found with `fusion="leaders"`.
 
         Parameters
         ----------
-        scorer : computes BERTScore, as the paper does; see :class:`~llama_index.pgrag.MindMapExtractor`. None for the
+        scorer : computes BERTScore, as in the paper; see :class:`~llama_index.pgrag.MindMapExtractor`. None for the
             cosine of embeddings
         """
         extractor = TwoStageMindMapExtractor(min_rouge_l=0.75, min_semantic=0.85, join_lists=True, scorer=scorer)
@@ -160,7 +160,7 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
         sample: int,
         parameters: Mapping[str, Any],
     ) -> Estimate:
-        """As for every index; the cells of the rules that stand in for an LLM are embedded as an LLM's would be."""
+        """As for every index; if rules stand in for an LLM, their cells are embedded like the LLM's."""
         config = PGRAGConfig(cell_vectors=parameters.get("cell_vectors"))
         chosen = {**parameters, "cell_vectors": embeds_cells(config, extractor)}
         return super().embedding_work(nodes, extractor, summarizer, sample, chosen)
@@ -173,9 +173,9 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     def to_networkx(self) -> Any:
         """The mind maps as a `networkx.Graph`.
 
-        Nodes have `kind` ("chunk", "topic", "route", "fact", "super-topic" or "super-fact") and `text`; a chunk has
-        `document` as well. Edges have `kind` and `weight`: "cell" from a cell to the one below it, "source" from a
-        fact to its chunk, "same" from a super node to its members.
+        Nodes have `kind` ("chunk", "topic", "route", "fact", "super-topic" or "super-fact") and `text`; a chunk also
+        has `document`. Edges have `kind` and `weight`: a "cell" edge joins a cell and the cell below it, a "source"
+        edge a fact and its chunk, a "same" edge a super node and a member.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""`MapRows`: the rows by which a part of the maps is found and read where not all of them are in memory."""
+"""`MapRows`: the rows by which a part of the maps is found and read if not all maps are in memory."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,12 +24,12 @@ _NODES, _MAPS, _TOPICS, _NUMBERS = "pg_nodes", "pg_maps", "pg_topics", "pg_numbe
 
 @dataclass(frozen=True)
 class NodeRow:
-    """What a node adds to the maps.
+    """The facts that a node adds to the maps.
 
     Attributes
     ----------
-    facts : at least one, all of one map
-    present : topics of the index that its long facts have as phrases, sorted
+    facts : at least one, all of the same map
+    present : topics of the index that occur as phrases in its long facts, sorted
     """
 
     facts: tuple[FactPath, ...]
@@ -37,7 +37,7 @@ class NodeRow:
 
     @property
     def topic_id(self) -> str:
-        """Its map."""
+        """The id of its map."""
         return self.facts[0].topic_id
 
     @property
@@ -46,7 +46,7 @@ class NodeRow:
         return self.names_among(self.present)
 
     def names_among(self, topics: Collection[str]) -> NodeNames:
-        """Its names in an index with some topics."""
+        """Its names in an index with these topics."""
         return NodeNames.of([fact.path for fact in self.facts], CellNames(topics))
 
     def phrases(self) -> set[str]:
@@ -54,7 +54,7 @@ class NodeRow:
         return phrases_in([fact.path for fact in self.facts])
 
     def record(self) -> Record:
-        """As a record."""
+        """The row as a record."""
         first = self.facts[0]
         paths = [list(fact.path) for fact in self.facts]
         record = {"document": first.document, "key": first.order[0], "paths": paths, "present": list(self.present)}
@@ -63,7 +63,7 @@ class NodeRow:
 
     @classmethod
     def of(cls, node_id: str, record: Record) -> "NodeRow":
-        """From a record."""
+        """The row of a record."""
         paths = [tuple(path) for path in record["paths"]]
         others = {int(row): ids for row, ids in record.get("others", {}).items()}
         return cls(fact_paths(node_id, record["document"], record["key"], paths, others), tuple(record["present"]))
@@ -72,9 +72,9 @@ class NodeRow:
 class MapRows:
     """Reads and writes parts of the maps of one index.
 
-    A record for each node holds its facts, one for each map its nodes, one for each name of a topic how many maps have
-    it. The graph links nodes and names (:mod:`llama_index.pgrag.search.name_edges`). Where all maps are in memory, no
-    part of them is looked for, and none of this is kept.
+    Each node has a record with its facts, each map a record with its nodes, and each name of a topic a record with the
+    number of maps that have it. The graph links nodes and names (:mod:`llama_index.pgrag.search.name_edges`). If all
+    maps are in memory, none of this is needed or kept.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class MapRows:
         return self._graph.reader()
 
     def nodes(self, node_ids: Iterable[str]) -> Steps[dict[str, NodeRow]]:
-        """Those nodes that have facts."""
+        """The nodes among these that have facts."""
         found = yield from self._records.get_many(_NODES, node_ids)
         return {node_id: NodeRow.of(node_id, record) for node_id, record in found.items()}
 
@@ -107,12 +107,12 @@ class MapRows:
         return {node_id: NodeRow.of(node_id, record).facts for node_id, record in found.items()}
 
     def nodes_of_maps(self, topic_ids: Iterable[str]) -> Steps[dict[str, list[str]]]:
-        """The nodes with facts of those maps that there are."""
+        """The nodes with facts of each of these maps that exists."""
         found = yield from self._records.get_many(_MAPS, topic_ids)
         return {topic_id: list(record["nodes"]) for topic_id, record in found.items()}
 
     def node_ids(self, numbers: Iterable[int]) -> Steps[dict[int, str]]:
-        """The ids of nodes by the numbers of their rows."""
+        """The ids of nodes, by the numbers of their rows."""
         found = yield from self._records.get_many(_NUMBERS, map(str, numbers))
         return {int(number): record["id"] for number, record in found.items()}
 
@@ -121,13 +121,13 @@ class MapRows:
     ) -> Steps[tuple[PseudoGraph, dict[str, NodeRow]]]:
         """The maps that a write changes, and the rows of the nodes that it replaces.
 
-        Where all maps are in memory, these are all maps, and no rows.
+        If all maps are in memory, this returns all maps and no rows.
 
         Parameters
         ----------
-        state : all of an index in memory
+        state : the whole index, if it is in memory
         facts : the new facts of nodes
-        removed : nodes
+        removed : ids of removed nodes
         """
         if not self.are_kept:
             return state, {}
@@ -142,14 +142,14 @@ class MapRows:
     def replace(
         self, replaced: Mapping[str, NodeRow], facts: Facts, before: PseudoGraph, after: PseudoGraph
     ) -> Steps[None]:
-        """Store what nodes consist of now; to be called within a transaction.
+        """Store the rows of nodes after a write; call it within a transaction.
 
-        A topic that comes or goes by its name changes the links of the nodes that mention it: those are read, too.
+        An added or removed topic changes the links of the nodes that mention its name, so these are also read.
 
         Parameters
         ----------
         replaced : the rows of nodes that are removed or replaced
-        facts : the facts of new ones
+        facts : the facts of new nodes
         before, after : the maps that change, see :meth:`around`
         """
         if not self.are_kept:
@@ -169,7 +169,7 @@ class MapRows:
         yield from self._put(was, {**rows, **changed})
 
     def _count_topics(self, before: PseudoGraph, after: PseudoGraph) -> Steps[tuple[set[str], set[str]]]:
-        """Count the maps with each name of a topic; returns the names that come, and those that go."""
+        """Count the maps with each name of a topic; returns the names that are added, and those that are removed."""
         more = Counter(cell_name(found.topic) for found in after.maps.values())
         more.subtract(cell_name(found.topic) for found in before.maps.values())
         names = sorted(name for name, count in more.items() if name and count)
@@ -181,7 +181,7 @@ class MapRows:
         return set(counts) - gone - stored.keys(), gone & stored.keys()
 
     def _mentioning(self, names: Sequence[str], but: Collection[str]) -> Steps[dict[str, NodeRow]]:
-        """The other nodes that may mention some names."""
+        """The other nodes that may mention these names."""
         numbers = yield from offload(self._found_by_pairs, names)
         ids = yield from self.node_ids(numbers)
         return (yield from self.nodes(sorted(set(ids.values()) - set(but))))
@@ -214,7 +214,7 @@ class MapRows:
 
 
 def _with_topics(rows: Mapping[str, NodeRow], come: Collection[str], gone: Collection[str]) -> dict[str, NodeRow]:
-    """Those of some rows that change as topics come and go, as they are after it."""
+    """The rows among these that change as topics are added and removed, in their new form."""
     found = {}
     for node_id, row in rows.items():
         present = tuple(sorted((set(row.present) | (row.phrases() & set(come))) - set(gone)))

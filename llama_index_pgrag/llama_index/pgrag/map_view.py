@@ -1,4 +1,4 @@
-"""`MapView`: what a question is answered from, read from the rows of the maps where not all of them are in memory."""
+"""`MapView` gives a question its maps, and reads them from the rows if not all maps are in memory."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,9 +34,9 @@ from llama_index.ragkit.vectors.walk_trust import passage_seeds
 
 __all__ = ["Asked", "Gathered", "MapView"]
 
-_FEWEST = 100  # facts near to a key point, by which cosines are standardised; under a filter, topics near to a question
-_TOGETHER = 500  # members of a super node that are walked to
-_WALKED = 60  # nodes that are best in the walk over names; a further one has too little of it
+_FEWEST = 100  # facts near to a key point, which standardise cosines; with a filter, topics near to a question
+_TOGETHER = 500  # members of a super node to which the walk goes
+_WALKED = 60  # best nodes of the walk over names; further ones have too small a share
 
 Ints = NDArray[np.int64]
 
@@ -57,14 +57,14 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Gathered:
-    """What a question is answered from.
+    """The part of the index from which a question is answered.
 
     Attributes
     ----------
-    query : with the graph as its state
-    near : how near its chunks are
+    query : the query, with the graph as its state
+    near : the nearness of its chunks
     candidates : the maps to search
-    names : the walk over names; None without one
+    names : the walk over names; None without a walk
     points : the vectors of the key points, in the space of the cells
     """
 
@@ -82,7 +82,7 @@ class NearCells(NamedTuple):
     ----------
     candidates : the maps
     nodes : of the maps, and of the facts
-    super_topics, super_facts : those that were walked
+    super_topics, super_facts : the super nodes that were walked
     """
 
     candidates: Sequence[Candidate]
@@ -92,12 +92,12 @@ class NearCells(NamedTuple):
 
 
 class MapView:
-    """Gives questions the maps that they need: all of them where they are in memory, and otherwise a part.
+    """Gives questions the maps that they need: all maps if they are in memory, otherwise a part.
 
     Parameters
     ----------
     storage, rows, fusions : of the index
-    has_words : whether its cells are compared by their words where a search can do without their vectors
+    has_words : whether its cells are compared by their words if a search does not need their vectors
     """
 
     def __init__(
@@ -107,11 +107,11 @@ class MapView:
         self._has_words = has_words
 
     def by_words(self, config: SearchConfig) -> bool:
-        """Whether a search compares cells by their words, also if another search has had them embedded."""
+        """Whether a search compares cells by their words, even if another search has embedded them."""
         return self._has_words() and not config.needs_vectors
 
     def gathered(self, query: Query[PseudoGraph], asked: Asked, config: SearchConfig) -> Steps[Gathered]:
-        """What a question is answered from: the chunks near to it, to its key points or to its names, and their maps.
+        """The chunks near to a question, to its key points or to its names, and their maps.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class MapView:
 
         Parameters
         ----------
-        state : all of an index in memory
+        state : the whole index, if it is in memory
         """
         part = self._part(self.by_words(SearchConfig()), Selection())
         if not part.rows.are_kept:
@@ -153,7 +153,7 @@ def _of_whole(
 def _by_words(
     query: Query[PseudoGraph], asked: Asked, config: SearchConfig, near: Nearness, names: NameWalk | None
 ) -> Gathered:
-    """What a question is answered from where cells are compared by their words: those of the best nodes."""
+    """See :meth:`MapView.gathered`; cells are compared by their words, and only cells of the best nodes are used."""
     scores = nearness_of_nodes(near, names, config)
     graph, points = cells_by_words(query.state, scores, query.wanted, asked.texts)
     candidates = find_candidates(graph, points[0], points, config, Allowed.of(graph, query.allowed))
@@ -191,7 +191,7 @@ class _Part:
         if follows and not few:
             seeds = yield from offload(_near_nodes, contents.near.rows, asked.vector)
             jobs.append(partial(self._walked_to, texts, seeds, max(_WALKED, query.wanted)))
-        # The one waits for the indexes of vectors, the other reads the rows of the graph.
+        # One job waits for the indexes of vectors, the other reads the rows of the graph.
         cells, *others = [outcome.unwrap() for outcome in (yield from gather(jobs, len(jobs)))]
         named, mass, further = others[0] if others else ([], Mass.of([], []), [])
         ids = [] if few else list(dict.fromkeys([*further, *cells.nodes]))
@@ -210,7 +210,7 @@ class _Part:
         return Gathered(query, nearness, cells.candidates, names, asked.points)
 
     def _walked_to(self, texts: Sequence[str], seeds: Mass, count: int) -> Steps[tuple[list[str], Mass, list[str]]]:
-        """The names that a walk started from, what it reached, and the nodes that it reached best."""
+        """The names from which a walk started, its mass, and the nodes with most of it."""
         named, mass = yield from offload(self._walk, texts, seeds)
         best = np.argsort(-mass.shares, kind="stable")[:count]
         return named, mass, list((yield from self.rows.node_ids(mass.rows[best].tolist())).values())
@@ -228,15 +228,14 @@ class _Part:
         return np.array([ids.get(number) in passing for number in numbers.tolist()], np.bool_)
 
     def passing(self, node_ids: Iterable[str]) -> Steps[Collection[str]]:
-        """Those of some nodes that count."""
+        """The nodes among these that count."""
         rows = yield from self.storage.space().described(dict.fromkeys(node_ids))
         return {rows.ids[row] for row in np.flatnonzero(self.selection.mask(rows))} if len(rows) else set()
 
     # -- candidates ---------------------------------------------------------------------------------
 
     def near_cells(self, asked: Asked, config: SearchConfig, wanted: int, shown: Sequence[str]) -> Steps[NearCells]:
-        """The maps that :func:`~llama_index.pgrag.search.candidates.find_candidates` finds, and the facts near to the
-        key points.
+        """The maps of :func:`~llama_index.pgrag.search.candidates.find_candidates`, and the facts near to key points.
 
         Parameters
         ----------
@@ -256,7 +255,7 @@ class _Part:
         while True:
             mask, passing = yield from self._allowed(topics)
             seeds = topics.search([asked.vector], count, mask)[0].ids if count and len(topics) else []
-            if list(seeds) == list(before):  # what was walked to has no topic that is nearer, and was not found
+            if list(seeds) == list(before):  # the walk has found no nearer topic
                 break
             before = seeds
             maps = yield from self._maps(seeds)
@@ -276,7 +275,7 @@ class _Part:
             fused={"topics": super_topics, "facts": super_facts},
         )
         nodes = None if passing is None else frozenset(passing)
-        # Where the selection names the chunks that count, all of their facts are there.
+        # If the selection names the chunks that count, all of their facts are there.
         of_few = None if self.selection.only is None else np.ones(len(facts), np.bool_)
         allowed = Allowed(topics=mask, facts=of_few, nodes=nodes)
         candidates = yield from offload(find_candidates, graph, asked.vector, asked.points, config, allowed)
@@ -300,7 +299,7 @@ class _Part:
         return found, topic_of, dict.fromkeys(meta["pgrag_node"] for meta in metas.values())
 
     def _near_topics(self, question: Vector, count: int, shown: Sequence[str]) -> Steps[Snapshot]:
-        """The topics near to a question, under a filter together with those of the chunks near to it."""
+        """The topics near to a question; with a filter, also the topics of the chunks near to it."""
         space = self.storage.space("topics")
         if not count:
             return Snapshot.empty()
@@ -313,12 +312,12 @@ class _Part:
         return (yield from self._with_topics(near, (row.topic_id for row in rows.values())))
 
     def _with_topics(self, topics: Snapshot, topic_ids: Iterable[str]) -> Steps[Snapshot]:
-        """Some topics, and others."""
+        """The given topics and further ones."""
         unknown = sorted({topic_id for topic_id in topic_ids if topic_id not in topics})
         return topics.joined((yield from self.storage.space("topics").fetch(unknown)))
 
     def _allowed(self, topics: Snapshot) -> Steps[tuple[Mask | None, Collection[str] | None]]:
-        """Which of some topics have a fact that passes the filter, and which nodes of their maps do; None for all."""
+        """The topics with a fact that passes the filter, and the nodes of their maps that pass; None for all."""
         if self.selection.is_whole:
             return None, None
         nodes = yield from self.rows.nodes_of_maps(topics.ids)
@@ -327,13 +326,13 @@ class _Part:
         return mask, passing
 
     def _maps(self, topic_ids: Sequence[str]) -> Steps[dict[str, MindMap]]:
-        """Whole maps."""
+        """The maps of these topics, complete."""
         nodes = yield from self.rows.nodes_of_maps(topic_ids)
         rows = yield from self.rows.nodes(dict.fromkeys(i for ids in nodes.values() for i in ids))
         return maps_of(fact for row in rows.values() for fact in row.facts)
 
     def _passing_rows(self, rows: Mapping[str, NodeRow]) -> Steps[dict[str, NodeRow]]:
-        """The rows of nodes that count, without the facts that have words of nodes which do not."""
+        """The rows of nodes that count, without facts that have words of nodes that do not count."""
         others = {i for row in rows.values() for fact in row.facts for i in fact.others}
         if self.selection.is_whole or not others:
             return dict(rows)
@@ -349,7 +348,7 @@ class _Part:
     # -- the graph ----------------------------------------------------------------------------------
 
     def documents_of(self, node_ids: Iterable[str]) -> Steps[Snapshot]:
-        """Some chunks and all others of their documents, with zeros for their vectors where cells have vectors."""
+        """Some chunks and all others of their documents; with zeros for their vectors if cells have vectors."""
         chunks = self.storage.space()
         rows = yield from chunks.described(dict.fromkeys(node_ids))
         documents = dict.fromkeys(record.ref_doc_id for record in rows.records if record.ref_doc_id)
@@ -361,12 +360,12 @@ class _Part:
     def graph(
         self, chunks: Snapshot, cells: NearCells | None = None
     ) -> Steps[tuple[PseudoGraph, Mapping[str, NodeRow]]]:
-        """The graph of some chunks and of no others, with the vectors that a walk over its candidate maps needs; and
-        the rows of the chunks.
+        """The graph of only these chunks, with the vectors that a walk over its candidate maps needs; and the rows of
+        the chunks.
 
         Parameters
         ----------
-        cells : what the chunks were found by; None if all of their maps are candidates
+        cells : the cells by which the chunks were found; None if all of their maps are candidates
         """
         rows = yield from self._passing_rows((yield from self.rows.nodes(chunks.ids)))
         of_node = {node_id: row.facts for node_id, row in rows.items()}
@@ -397,18 +396,18 @@ class _Part:
 
 @immediate
 def _no_cells() -> NearCells:
-    """Nothing is near by its vector."""
+    """No cells, since none is compared by its vector."""
     return NearCells([], [], SuperNodes(1.0), SuperNodes(1.0))
 
 
 def _near_nodes(chunks: Snapshot, question: Vector) -> Mass:
-    """What the walk over names starts with at the nodes nearest to the question."""
+    """The mass with which the walk over names starts at the nodes nearest to the question."""
     places, shares = passage_seeds(question_cosines(chunks, question))
     return Mass.of([chunk_number(chunks.ids[place]) for place in places.tolist()], NODE_SEEDS * shares)
 
 
 def _shares(chunks: Snapshot, mass: Mass) -> np.ndarray:
-    """The share of each chunk of a walk, relative to the best."""
+    """Each chunk's share of a walk, relative to the best."""
     if not len(mass.rows):
         return np.zeros(len(chunks))
     of = dict(zip(mass.rows.tolist(), (mass.shares / mass.shares.max()).tolist(), strict=True))
@@ -416,7 +415,7 @@ def _shares(chunks: Snapshot, mass: Mass) -> np.ndarray:
 
 
 def _links(chunks: Snapshot, rows: Mapping[str, NodeRow]) -> NameLinks:
-    """The links of names of some chunks, as if there were no others."""
+    """The links of names of these chunks, as if there were no others."""
     topics = {cell_name(row.facts[0].path[0]) for row in rows.values()}
     names = MapNames.of({i: row.names_among(topics.intersection(row.present)) for i, row in rows.items()})
     return NameLinks.of(names, chunks.ids)
@@ -428,7 +427,7 @@ def _members(super_nodes: SuperNodes) -> set[str]:
 
 
 def _walkable(super_nodes: SuperNodes, seeds: Sequence[str]) -> SuperNodes:
-    """Super nodes with some of their members, if they have many."""
+    """Super nodes with only some of their members if they have many."""
     own = set(seeds)
     groups = {
         name: tuple(
@@ -441,7 +440,7 @@ def _walkable(super_nodes: SuperNodes, seeds: Sequence[str]) -> SuperNodes:
 
 
 def _among(super_nodes: SuperNodes, known: Callable[[str], bool]) -> SuperNodes:
-    """Super nodes without the members that are not known."""
+    """Super nodes without unknown members."""
     groups = {
         name: tuple(found for group in of_name if len(found := tuple(i for i in group if known(i))) > 1)
         for name, of_name in super_nodes.groups.items()

@@ -24,12 +24,12 @@ _GROUPS = (
 
 @dataclass(frozen=True)
 class FoundForPage:
-    """What a page shows of an answer.
+    """The part of an answer that the page shows.
 
     Attributes
     ----------
     paths : the results, best first
-    graph : what the answer came from; None where the page shows the whole index
+    graph : the graph that the answer came from; None if the page shows the whole index
     """
 
     paths: Sequence[MergedPath]
@@ -37,7 +37,7 @@ class FoundForPage:
 
 
 def page_of(graph: PseudoGraph, query: LastQuery | None) -> Page:
-    """Topics, routes, facts and super nodes; the paths of an answer highlighted.
+    """Topics, routes, facts and super nodes; the paths of an answer are highlighted.
 
     Parameters
     ----------
@@ -125,5 +125,5 @@ def _above(graph: PseudoGraph, fact_id: str) -> list[str]:
 
 
 def _label(text: str) -> str:
-    """A text without the marks of a list, of emphasis or of a clause at its beginning."""
+    """A text without marks of lists or emphasis, or punctuation, at its beginning."""
     return text.lstrip("*#>;:,.-\u2013\u2014 ") or text

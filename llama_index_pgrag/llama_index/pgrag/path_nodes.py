@@ -26,22 +26,22 @@ def outline_node(name: str, text: str, topic: str, whole: MergedPath, fetch: Nod
 
     Parameters
     ----------
-    name : its id
-    whole : the paths as one
+    name : the id of the node
+    whole : the paths, merged into one result
     """
     metadata = {"pgrag_topic": topic, "pgrag_documents": whole.documents}
     return (yield from _citable(derived_node(name, text, metadata, whole.sources), whole, fetch))
 
 
 def sources_of(results: Iterable[MergedPath]) -> list[str]:
-    """Ids of the nodes that are read for some results, each once."""
+    """Ids of the nodes that are read for these results, each once."""
     return list(dict.fromkeys(node_id for result in results for node_id in result.sources[:_READ]))
 
 
 def _citable(node: TextNode, result: MergedPath, fetch: NodeFetch) -> Steps[TextNode]:
-    """A derived node with the metadata that all its sources share, and their document if they are of one.
+    """A derived node with the metadata that all its sources share, and their document if they have only one.
 
-    What the sources hide from the LLM is hidden here too; nothing is part of the text that would be embedded.
+    Metadata that the sources hide from the LLM are also hidden here; none are part of the text to embed.
     """
     sources: list[BaseNode] = []
     for node_id in result.sources[:_READ]:
@@ -50,7 +50,7 @@ def _citable(node: TextNode, result: MergedPath, fetch: NodeFetch) -> Steps[Text
     shared = _shared_metadata(sources)
     documents = result.documents
     hidden = {key for source in sources for key in source.excluded_llm_metadata_keys}
-    node.metadata = {**node.metadata, **shared}  # keys of the user's own stay as they are
+    node.metadata = {**node.metadata, **shared}  # the user's own keys stay as they are
     node.excluded_embed_metadata_keys = list(node.metadata)
     node.excluded_llm_metadata_keys = [key for key in node.metadata if key not in shared or key in hidden]
     if len(documents) == 1 and all(fact.document for fact in result.facts):

@@ -1,4 +1,4 @@
-"""`PGRAGPostprocessor`: replaces the nodes of any retriever by those of their facts that are relevant to a question."""
+"""`PGRAGPostprocessor` replaces the nodes of any retriever with their facts that are relevant to a question."""
 
 from collections import defaultdict
 from functools import partial
@@ -33,11 +33,11 @@ __all__ = ["PGRAGPostprocessor"]
 
 
 class PGRAGPostprocessor(DerivedPostprocessor):
-    """Replaces chunks by the fact paths of their documents that are relevant to the question, as nested outlines.
+    """Replaces chunks with the fact paths of their documents that are relevant to the question, as nested outlines.
 
-    The maps of the chunks' documents are walked as :class:`~llama_index.pgrag.PGRAGRetriever` walks its candidates, and
-    the best `max_paths` paths are returned, one node per topic, the topic of the best path first. The text of a node is
-    the outline of the topic's paths, its score that of the best of them; the source nodes are CHILD relationships.
+    The maps of the chunks' documents are walked as :class:`~llama_index.pgrag.PGRAGRetriever` walks its candidates. The
+    best `max_paths` paths are returned, one node per topic, the topic of the best path first. The text of a node is the
+    outline of the topic's paths, and its score is that of the best path; the source nodes are CHILD relationships.
     Nodes that are not in the index, or have no facts, keep their rank. Without a question the paths keep the order of
     the nodes.
 
@@ -45,11 +45,10 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     ----------
     index : the :class:`PGRAGIndex` whose mind maps are used
     max_paths : largest number of fact paths, at least 1 [20]
-    scope : "documents" takes all facts of a chunk's document, "nodes" those of the chunk alone ["documents"]
+    scope : "documents" uses all facts of a chunk's document, "nodes" only those of the chunk ["documents"]
     lexical_weight : weight of BM25 in the nearness of a path, in [0, 1]; its cosine has the rest [0.5]
     filters : metadata filters; facts of nodes that do not match are not used [None]
-    top_n, token_budget : see :class:`~llama_index.ragkit.DerivedPostprocessor`; an outline is one
-        node
+    top_n, token_budget : see :class:`~llama_index.ragkit.DerivedPostprocessor`; an outline is one node
 
     Raises
     ------
@@ -87,7 +86,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     def _replaced(
         self, nodes: list[NodeWithScore], bundle: QueryBundle | None, points: list[Vector] | None
     ) -> Steps[list[NodeWithScore]]:
-        """The nodes that are kept, and the outlines.
+        """The kept nodes and the outlines.
 
         Parameters
         ----------
@@ -160,7 +159,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         config, nodes = SearchConfig(), None
         builder: MapBuilder = self._index.builder
         if builder.maps.by_words(config) and allowed.chunks is not None:
-            # The vectors of their nodes count for cells. From stores, nodes out of scope are not all here.
+            # The vectors of nodes stand in for those of cells. From stores, not all nodes out of scope are here.
             shown = graph.chunks.part(np.flatnonzero(allowed.chunks))
             nodes = np.zeros(len(graph.chunks))
             nodes[allowed.chunks] = standardised(np.max([question_cosines(shown, point) for point in points], axis=0))

@@ -1,4 +1,4 @@
-"""The default prompts; replace them with `extractor.update_prompts` or `retriever.update_prompts`."""
+"""The default prompts. Replace them with `extractor.update_prompts` or `retriever.update_prompts`."""
 
 import json
 

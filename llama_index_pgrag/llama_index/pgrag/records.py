@@ -1,4 +1,4 @@
-"""Conversion of mind maps to and from the JSON record of a node."""
+"""Converts mind maps to and from the JSON record of a node."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def to_record(
     paths : each begins with the topic
     checks : one for each part of the text whose statements were verified
     attempts : how often the model generated statements
-    dropped : facts that the text does not hold
+    dropped : number of facts that the text does not hold
     """
     record: dict[str, Any] = {"topic": topic, "paths": [list(path[1:]) for path in paths]}
     if checks:
@@ -42,8 +42,8 @@ def from_record(record: dict[str, Any]) -> tuple[str, list[Path]]:
 def read_together(records: Sequence[dict[str, Any]], maps: Sequence[NodeMap], texts: Sequence[str]) -> None:
     """Note in the records of nodes that were read together which of their cells need which other text.
 
-    A text is named by its hash: `"text"` is that of the node, `"read_with"` that of all of them, and `"needs"` lists
-    (path, cell, text).
+    A text is named by its hash: `"text"` is the hash of the node's text, `"read_with"` that of all the texts, and
+    `"needs"` lists (path, cell, text).
     """
     names = [content_id("text", text) for text in texts]
     together = content_id("read together", *names)
@@ -56,11 +56,11 @@ def read_together(records: Sequence[dict[str, Any]], maps: Sequence[NodeMap], te
 
 
 def other_sources(records: Mapping[str, dict[str, Any]]) -> dict[str, dict[int, list[str]]]:
-    """For each node of a document, by path the other nodes whose texts its cells need; `TOPIC` is for all its paths.
+    """The other nodes whose texts cells need: node -> path -> other nodes; `TOPIC` is for all paths of a node.
 
     Parameters
     ----------
-    records : of the document's nodes
+    records : of the nodes of a document
     """
     holder = {(record.get("read_with"), record.get("text")): node_id for node_id, record in sorted(records.items())}
     found: dict[str, dict[int, list[str]]] = {}
@@ -74,11 +74,11 @@ def other_sources(records: Mapping[str, dict[str, Any]]) -> dict[str, dict[int, 
 
 
 def lost_texts(records: Mapping[str, dict[str, Any]]) -> dict[str, set[str]]:
-    """For each node of a document, the texts that its cells need and that no node has which was read with it.
+    """For each node of a document, the texts that its cells need and that no node read with it still has.
 
     Parameters
     ----------
-    records : of the document's nodes, as they are now
+    records : the current records of the document's nodes
     """
     there = {(record.get("read_with"), record.get("text")) for record in records.values()}
     lost = {}
@@ -90,7 +90,7 @@ def lost_texts(records: Mapping[str, dict[str, Any]]) -> dict[str, set[str]]:
 
 
 def without_texts(record: dict[str, Any], gone: Collection[str]) -> dict[str, Any]:
-    """The record of a node without the cells that need some texts: a path goes with its fact."""
+    """The record of a node without the cells that need texts that are gone; a path is removed with its fact."""
     needs = [(row, cell) for row, cell, text in record["needs"] if text in gone]
     paths: list[list[str]] = []
     rows: dict[int, int] = {}

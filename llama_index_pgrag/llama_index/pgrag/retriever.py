@@ -1,4 +1,4 @@
-"""`PGRAGRetriever`: retrieves fact paths, or their source passages, by a walk over the pseudo-graph."""
+"""`PGRAGRetriever` retrieves fact paths, or their source passages, by a walk over the pseudo-graph."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -41,39 +41,40 @@ __all__ = ["PGRAGRetriever"]
 class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     """Retrieves fact paths, or their source nodes, from a :class:`PGRAGIndex`.
 
-    Paths and source nodes are ranked by their nearness to the question, dense and lexical together, by their facts,
-    and by a walk from the names in the question over the maps that share names, which counts as far as it can be
-    trusted for this question (:mod:`llama_index.pgrag.search.ranking`). Where the walk counts, the paths of an answer
-    are spread over the nodes that it leads to (:mod:`llama_index.pgrag.search.path_ranking`). Scores are in
-    [0, 1] such that 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`); with
-    `ranking="support"` they are shares of the best support. They are comparable within one question, higher is better.
+    Paths and source nodes are ranked by their nearness to the question, dense and lexical together, by their facts, and
+    by a walk over names. The walk goes from the names in the question over the maps that share names; it counts as far
+    as it can be trusted for this question (:mod:`llama_index.pgrag.search.ranking`). If it counts, the paths of an
+    answer are spread over the nodes to which it leads (:mod:`llama_index.pgrag.search.path_ranking`). Scores are in
+    [0, 1], and 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`); with
+    `ranking="support"` they are shares of the best support. They are comparable within one question; higher is better.
 
-    Fact paths are returned as text nodes: the text is the path, the metadata hold its cells (`pgrag_path`) and
-    documents (`pgrag_documents`) beside what the metadata of its source nodes share (file name, page). The source nodes
-    are its CHILD relationships, and `ref_doc_id` is that of their document, if they are of one. Paths with the same
-    text are merged into one result.
+    Fact paths are returned as text nodes. The text is the path. The metadata hold its cells (`pgrag_path`), its
+    documents (`pgrag_documents`), and the metadata that all its source nodes share (file name, page). The source nodes
+    are CHILD relationships, and `ref_doc_id` is their document, if they have only one. Paths with the same text are
+    merged into one result.
 
     Parameters
     ----------
-    mode : "PG-RAG" walks; "PG w. KPs" ranks facts by their cosine to the key points, "PG" by that to the question (the
-        paper's ablations) ["PG-RAG"]
-    return_source : return the source nodes from the docstore instead of the paths [False]
-    key_points : "question" uses the question itself; "llm" has a language model generate key points first, as in the
-        paper. Existing key points can be passed in `QueryBundle.custom_embedding_strs` ["question"]
+    mode : "PG-RAG" walks; "PG w. KPs" ranks facts by their cosine to the key points, "PG" by their cosine to the
+        question (the paper's ablations) ["PG-RAG"]
+    return_source : whether to return the source nodes from the docstore instead of the paths [False]
+    key_points : "question" uses the question itself; with "llm" a language model first generates key points, as in the
+        paper. You can pass existing key points in `QueryBundle.custom_embedding_strs` ["question"]
     max_key_points : largest number of generated key points, at least 1 [5]
-    seed_topics : topics nearest to the question, at least 0 [3, as published]
+    seed_topics : number of topics nearest to the question, at least 0 [3, as published]
     max_topics : largest number of topics from seeds and walks together, at least 0 [6, as published]
     topic_walk, fact_walk : whether super-topics, and super-facts, are walked [True, True]
-    seed_facts : facts nearest to each key point whose maps become candidates, at least 0; 0 as in the paper, where the
-        graph is entered by titles only [30]
-    num_seeds : facts from which each key point's walk starts, at least 1 [8, as published]
+    seed_facts : number of facts nearest to each key point whose maps become candidates, at least 0; 0 as in the paper,
+        where only titles lead into the graph [30]
+    num_seeds : number of facts from which each key point's walk starts, at least 1 [8, as published]
     control : when a cell supports a seed: "signed", "paper", "code", or a :class:`~llama_index.pgrag.Control`
         ["signed"]
-    ranking : "trust" as above; "support" as published: paths by the walk over the candidate maps alone, nodes by their
+    ranking : "trust" as above; "support" as published: paths only by the walk over the candidate maps, nodes by their
         best path ["trust"]
-    fact_weight : weight of its nearest fact, or of all of it if nearer, in the score of a node, at least 0 [0.3]
+    fact_weight : weight in the score of a node of its nearest fact, or of its own cosine if that is larger, at least 0
+        [0.3]
     walk_weight : weight of the walk over the candidate maps in the score of a path, at least 0 [0.3]
-    bridge_weight : weight of the walk over names, at least 0; 0 as in the paper, which has none [3]
+    bridge_weight : weight of the walk over names, at least 0; 0 as in the paper, which has no such walk [3]
     lexical_weight : weight of BM25 in the nearness of nodes and paths, in [0, 1]; their cosines have the rest [0.5;
         paper: 0]
     llm, prompts, retry : for generating key points; the prompt "key_points" has the variables `question` and
@@ -102,7 +103,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     def paper() -> dict[str, Any]:
         """The published search as keywords: `index.as_retriever(**PGRAGRetriever.paper())`.
 
-        Key points are generated by an LLM; `{**PGRAGRetriever.paper(), "key_points": "question"}` needs none.
+        An LLM generates key points; `{**PGRAGRetriever.paper(), "key_points": "question"}` needs no LLM.
         """
         return dict(PAPER)
 
@@ -240,5 +241,5 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
 
 
 def _fetched(read: Mapping[str, BaseNode], get_node: NodeFetch, node_id: str) -> Steps[BaseNode | None]:
-    """A node that was read, or else from the docstore."""
+    """A node that was already read, or the node from the docstore."""
     return read[node_id] if node_id in read else (yield from get_node(node_id))

@@ -1,8 +1,8 @@
 """The immutable state that a query reads: mind maps, their facts, and the super nodes over both.
 
 Maps with the same topic from nodes of one document are merged into one mind map, so that a long text split into chunks
-under one title has a single map. A fact belongs to the node that it was extracted from: the same words in two nodes are
-two facts, linked by a super node.
+under one title has a single map. A fact belongs to the node from which it was extracted: the same words in two nodes
+are two facts, linked by a super node.
 """
 
 from collections import defaultdict
@@ -36,11 +36,11 @@ class FactPath:
     ----------
     id : a UUID derived from node and path
     path : topic, routes, fact
-    topic_id : its mind map
+    topic_id : the id of its mind map
     node_id, document : its source; the document is None for a node without one
-    order : sorts the facts of a map; derived from content, not from the order of insertion
-    others : ids of other nodes of the document, sorted, whose texts have words of the path that its own lacks: a fact
-        passes a filter if all of them do
+    order : sort key of the facts of a map; derived from content, not from the order of insertion
+    others : sorted ids of other nodes of the document whose texts have words of the path that its node lacks; a fact
+        passes a filter only if all of these nodes pass
     """
 
     id: str
@@ -57,7 +57,7 @@ class FactPath:
         return path_text(self.path)
 
     def passes(self, nodes: Container[str]) -> bool:
-        """Whether it passes a filter that these nodes pass."""
+        """Whether it passes a filter that lets only these nodes pass."""
         return self.node_id in nodes and all(node_id in nodes for node_id in self.others)
 
     @property
@@ -92,7 +92,7 @@ class MindMap:
 
     @property
     def routes(self) -> dict[str, Path]:
-        """The cells between topic and facts: id (a UUID derived from the map's) -> path from the topic on."""
+        """The cells between topic and facts: id (a UUID derived from the id of the map) -> path from the topic on."""
         return {route_id: prefix for prefix, route_id in self._route_ids.items()}
 
     def cells(self, fact: FactPath) -> list[tuple[str, str]]:
@@ -102,16 +102,16 @@ class MindMap:
 
 
 Facts = Mapping[str, Sequence[FactPath]]
-"""The facts of nodes, by id."""
+"""Node id -> its facts."""
 
 
 @dataclass(frozen=True)
 class NamesLater:
-    """The names of the maps, which are brought up to date when a question first asks for them.
+    """The names of the maps, which are brought up to date when a question first needs them.
 
     Attributes
     ----------
-    earlier : as they were before some writes
+    earlier : the names before some writes
     since : the facts of each node that was written or removed since
     """
 
@@ -120,15 +120,15 @@ class NamesLater:
 
     @cached_property
     def now(self) -> MapNames:
-        """As they are."""
+        """The current names."""
         return self.earlier.changed({i: [fact.path for fact in facts] for i, facts in self.since.items()})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles hold nothing of nodes that were removed."""
+        """Copies and pickles contain nothing from removed nodes."""
         return NamesLater, (self.now, {}) if self.earlier.nodes else (self.earlier, self.since)
 
     def changed(self, facts: Facts) -> "NamesLater":
-        """After a further write."""
+        """The names after a further write."""
         if "now" in vars(self):
             return NamesLater(self.now, facts)
         return NamesLater(self.earlier, {**self.since, **facts})
@@ -136,17 +136,17 @@ class NamesLater:
 
 @dataclass(frozen=True)
 class PseudoGraph:
-    """The state that a query reads: all of an index, or the part of it that a question or a write needs.
+    """The state that a query reads: the whole index, or the part that a question or a write needs.
 
     Attributes
     ----------
     chunks, topics, routes, facts : vectors of the nodes and of the cells of the maps; a cell is embedded together with
-        its path. Those of cells are empty in an index whose cells are compared by their words
-    maps : topic id -> mind map; each of its cells has a row where cells have vectors
+        its path. If cells are compared by their words, `topics`, `routes` and `facts` are empty
+    maps : topic id -> mind map; each of its cells has a row if cells have vectors
     map_of : fact id -> topic id
     of_node : node id -> its facts
-    fused : kind -> the super nodes over topics, and over facts, by their vectors; None where cells have none
-    names : the names of the maps of all of an index
+    fused : kind -> the super nodes over topics, and over facts, by their vectors; None if cells have no vectors
+    names : the names of the maps of the whole index
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
@@ -172,21 +172,21 @@ class PseudoGraph:
 
     @cached_property
     def super_topics(self) -> SuperNodes:
-        """The super nodes over topics: those that are near to each other, or without vectors those of one name."""
+        """The super nodes over topics with near vectors, or without vectors over topics with the same name."""
         if self.fused is not None:
             return self.fused["topics"]
         return SuperNodes.of_texts({i: name_of(found.topic) for i, found in self.maps.items()})
 
     @cached_property
     def super_facts(self) -> SuperNodes:
-        """The super nodes over facts, in the same way."""
+        """The super nodes over facts with near vectors, or without vectors over facts with the same text."""
         if self.fused is not None:
             return self.fused["facts"]
         return SuperNodes.of_texts({f.id: f.text.casefold() for found in self.maps.values() for f in found.facts})
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cells and super nodes there are; without vectors, cells alone."""
+        """The numbers of topics, facts and super nodes; without vectors, only of topics and facts."""
         cells = {"topics": len(self.maps), "facts": len(self.map_of)}
         return cells | {f"super_{kind}": found.count for kind, found in (self.fused or {}).items()}
 
@@ -215,7 +215,7 @@ class PseudoGraph:
         return [fact for facts in self.of_node.values() for fact in facts if fact.others]
 
     def only(self, allowed: Mask | None) -> "PseudoGraph":
-        """The maps and super nodes of the nodes that pass a filter, with the vectors of all."""
+        """The maps and super nodes of the nodes that pass a filter, with the vectors of all nodes."""
         if allowed is None:
             return self
         nodes = frozenset(self.chunks.ids[row] for row in np.flatnonzero(allowed))
@@ -244,7 +244,7 @@ class PseudoGraph:
 
         Returns
         -------
-        graph : equal to that of all nodes that are left at once
+        graph : equal to the graph of all remaining nodes, written at once
         dropped : kind of cell -> ids that were removed
         """
         maps, map_of, of_node = dict(self.maps), dict(self.map_of), dict(self.of_node)

@@ -1,11 +1,10 @@
 """Questions from the key phrases of a text's most informative sentences, without a language model. Pure functions.
 
 A phrase is a run of words between stop words and punctuation (Rose et al., "Automatic keyword extraction from
-individual documents", 2010: RAKE's candidates). Interjections, contractions, identifiers of code and of files, numbers
-of sections, and phrases of numbers or dates alone are left out. The score of a sentence is the number of distinct words
-in its phrases, with lower weight for words that a better sentence already contains; each of the best sentences gives a
-question, which is the list of its longest phrases. A sentence with a single word is only asked for if no other has
-more.
+individual documents", 2010: RAKE's candidates). Interjections, contractions, identifiers in code, file names, section
+numbers and phrases of only numbers or dates are left out. The score of a sentence is the number of distinct words in
+its phrases, with lower weight for words that a better sentence already contains. Each of the best sentences gives one
+question: the list of its longest phrases. A sentence with a single word gives one only if no other sentence has more.
 
 Stop words are those of stopwords-iso (57 languages). Text in scripts without spaces is not split into words: its
 phrases are the clauses between punctuation.
@@ -23,7 +22,7 @@ from llama_index.ragkit.text.sentences import split_sentences
 
 __all__ = ["key_phrases", "key_questions"]
 
-# Words as they are written: "U.S.", "I/O", "20,000", "data-driven".
+# Words as written: "U.S.", "I/O", "20,000", "data-driven".
 _PIECES = re.compile(
     r"(?:[^\W\d_]\.){2,}|\b[A-Z]{1,4}/[A-Z0-9]{1,3}\b|\d+(?:[.,]\d+)+(?!\w)"
     rf"|\w[\w{MARKS}]*(?:[-'’.]\w[\w{MARKS}]*)*|[^\w\s]"
@@ -33,10 +32,10 @@ _ITEM = re.compile(
     r"\A\s*(?:#[A-Z]+#:?|\(?(?:\d{1,3}|[a-z]|[ivx]{2,5})[.)]\s|\d{1,3}(?:\.\d{1,3})+\.?\s|\d{1,3}\s+(?=[A-Z]))"
 )
 _CODE = re.compile(r"[^\W_]*_\w*|[^\W\d_]\w*(?:\.[a-z_]\w*)+")
-_IDENTIFIER = re.compile(r"(?=(?:\D*\d){3})(?=.*[^\W\d_])\w{8,}|\d{7,}|[\d-]{9,}")  # of a file, or a telephone number
+_IDENTIFIER = re.compile(r"(?=(?:\D*\d){3})(?=.*[^\W\d_])\w{8,}|\d{7,}|[\d-]{9,}")  # of a file; or a telephone number
 _NUMERAL = re.compile(r"[ivx]{1,5}")
 _SPEAKER = re.compile(r"[^:.!?]{1,40}:\s")
-# As tokenizers write "don't" and "gonna".
+# "don't" and "gonna" as tokenizers split them.
 _TAKEN_APART = re.compile(
     r"(?<=\w) (?=n['’]t\b|['’](?:m|s|re|ve|ll|d)\b)|(?<=\bgon) (?=na\b)|(?<=\bwan) (?=na\b)|(?<=\bgot) (?=ta\b)"
 )
@@ -110,13 +109,13 @@ def key_questions(text: str, most: int, language: str | None = None) -> list[str
 
 
 def _says_enough(sentence: str, language: str) -> bool:
-    """Whether a sentence has more than one telling word beside the name of its speaker."""
+    """Whether a sentence has more than one telling word besides the name of its speaker."""
     said = " ".join(key_phrases(_SPEAKER.sub("", sentence, count=1), language))
     return len(said.split()) > 1 or _WIDE.search(said) is not None
 
 
 def _question(phrases: list[str]) -> str:
-    """The longest phrases for which there is room, in order."""
+    """The longest phrases that fit, in order."""
     words, characters = _MOST_WORDS, _MOST_CHARACTERS
     kept = set()
     for i in sorted(range(len(phrases)), key=lambda i: -len(phrases[i].split())):

@@ -52,14 +52,14 @@ class UtilityQuestionExtractor(NodeExtractor):
 
     The record is `{"questions": [...]}`, distinct and not empty, at most `num_questions`; a reply with fewer is
     accepted, one without any is requested again. Questions that share too few words with the text are dropped, and
-    counted in the record under `dropped`; if all are, the reply is requested again.
+    counted in the record under `dropped`; if all are dropped, the reply is requested again.
 
     Parameters
     ----------
     num_questions : questions per node, m in the paper [5]; 0 generates none and needs no LLM
-    min_in_text : least share of the words of a question that the text must have, in [0, 1]; 0 for no check, as for
-        questions in another language [0.1]
-    prompts : {"questions": ...} to replace the default prompt; variables `text` and `num_questions`
+    min_in_text : least share of the words of a question that the text must have, in [0, 1]; 0 for no check, for example
+        if the questions are in another language [0.1]
+    prompts : {"questions": ...} to replace the default prompt; its variables are `text` and `num_questions`
 
     Raises
     ------
@@ -87,7 +87,7 @@ class UtilityQuestionExtractor(NodeExtractor):
         return (yield from super().extract(nodes, **kwargs))
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Read one node: one call."""
+        """Read one node with one call."""
         text = plain_text(node)
         reply = yield from context.complete(
             self.prompt("questions"),
@@ -120,19 +120,19 @@ def _read(reply: str, words: TextWords, least: float) -> Held[str]:
 class KeyphraseQuestionExtractor(NodeExtractor):
     """Builds questions from the key phrases of a node's most informative sentences; needs no language model.
 
-    One question per sentence: its phrases, without the words between them ("Ada Byron, Charles Babbage, London?"). See
-    :mod:`llama_index.gemrag.extraction.keyphrases`. Numbers in tables or alone on a line, code and addresses are left
-    out. Lines that repeat over the chunks of a document that are written together (headers, footers, legal lines) are
-    ignored.
+    Each sentence gives one question: its phrases, without the words between them ("Ada Byron, Charles Babbage,
+    London?"). See :mod:`llama_index.gemrag.extraction.keyphrases`. Code, addresses and numbers in tables or alone on a
+    line are left out. Lines that repeat in chunks of one document that are written together (headers, footers, legal
+    lines) are ignored.
 
-    A chunk is found by its own words and vector, which these questions repeat. So they are shown but not embedded,
-    unless the index has `paper=True`.
+    These questions repeat the words of their chunk, which is already found by its words and its vector. So they are
+    shown but not embedded, unless the index has `paper=True`.
 
     Parameters
     ----------
     num_questions : largest number of questions per node [5]
-    embed_questions : whether a prompt is compared with the vector of each question too, at five more embedded texts a
-        chunk [False]
+    embed_questions : whether questions are embedded too, so that a prompt is compared with the vector of each; costs
+        five more embedded texts a chunk [False]
     language : ISO 639-1 code of the texts, for sentences and stop words; None to choose them by the script and words
         of each text
 
@@ -151,13 +151,13 @@ class KeyphraseQuestionExtractor(NodeExtractor):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """As for every extractor; without `embed_questions` that of earlier versions, which a write brings forward."""
+        """As for every extractor; without `embed_questions` as in earlier versions, whose indexes a write converts."""
         found = super().fingerprint
         return found if self.embed_questions else {name: found[name] for name in found if name != "embed_questions"}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Read one node: no call."""
+        """Read one node without a call."""
         passage = yield from context.passage(node, None)
-        text = prose(passage.body) or passage.body  # a table or code alone is asked for as it is
+        text = prose(passage.body) or passage.body  # a text that is only a table or code is taken as it is
         questions = yield from offload(key_questions, text, self.num_questions, self.language)
         return {"questions": questions}

@@ -1,3 +1,3 @@
-"""The memory graph: chunks, and how similar they are by text and questions."""
+"""The memory graph: chunks, and their similarity by text and questions."""
 
 __all__: list[str] = []

@@ -11,10 +11,10 @@ and L x costs four products with n x d matrices. D holds the row sums of W.
 Deviations from the paper, all measured (docs, "Where it differs"):
 
 - S is made symmetric: as defined it has complex eigenvalues.
-- The diagonal is set to zero. The paper subtracts I, but S_ii is not 1, so that the trace is not 0 as it says
+- The diagonal is set to zero. The paper subtracts I, but S_ii is not 1, so the trace is not 0 as the paper claims
   (section III.B, "Analysis of Graph Spectrum"). `literal=True` subtracts I.
-- The mean over questions replaces the sum. It gives the same L if all nodes have equally many, and does not give nodes
-  with more questions a greater weight. `literal=True` uses the sum.
+- The mean over questions replaces the sum. It gives the same L if all nodes have equally many questions, and otherwise
+  does not give nodes with more questions a greater weight. `literal=True` uses the sum.
 - If a degree is not above 0 (opposite vectors), or negative weights cause an eigenvalue above 1
   (:func:`themes.spectrum.solved`), (1 + cos) / 2 replaces cos in the whole graph. This only adds a matrix of rank one.
 """
@@ -32,11 +32,11 @@ __all__ = ["MemoryGraph", "blended", "question_means", "unit_rows"]
 
 Matrix = NDArray[Any]
 _LEAST_DEGREE = 1e-6  # of the mean degree
-BLOCK = 4096  # rows per block where a full copy would be too large
+BLOCK = 4096  # rows per block, since a full copy would be too large
 
 
 def unit_rows(rows: Matrix) -> Matrix:
-    """Rows scaled to unit length, float32 unless given as float64; zero rows stay zero.
+    """Rows scaled to unit length, in float32, or float64 if `rows` is; zero rows stay zero.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def blended(questions: Matrix, texts: Matrix, blend: float) -> Matrix:
 
 
 def question_means(texts: Matrix, questions: Matrix, owners: NDArray[np.intp], blend: float, literal: bool) -> Matrix:
-    """The matrix A: the mean of each node's blended questions (`literal`: the sum); its text if it has none.
+    """The matrix A: the mean (`literal`: the sum) of each node's blended questions; the text of a node without any.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class MemoryGraph:
     a, b : shape (n, d), rows of A and B as given
     degrees : shape (n,), float64, above 0 unless the vector of the node is zero
     diagonal : shape (n,), float64, subtracted from the diagonal of S_sym
-    literal : whether the diagonal is 1, whatever S_ii is, and eigenvalues are ordered by their magnitude
+    literal : whether the diagonal is 1 whatever S_ii is, and eigenvalues are ordered by magnitude
     shifted : whether (1 + cos) / 2 replaced cos
     """
 
@@ -125,7 +125,7 @@ class MemoryGraph:
         return graph
 
     def without_negative_weights(self) -> "MemoryGraph":
-        """The same with (1 + cos) / 2 in place of cos."""
+        """The graph with (1 + cos) / 2 in place of cos."""
         degrees, diagonal = (len(self) - 1 + self.degrees) / 2, (1 + self.diagonal) / 2
         return replace(self, degrees=degrees, diagonal=diagonal, shifted=True)
 
@@ -134,7 +134,7 @@ class MemoryGraph:
 
     @property
     def scale(self) -> NDArray[np.float64]:
-        """D^-1/2; 0 where a node has no edge."""
+        """D^-1/2; 0 for a node without an edge."""
         degrees = np.maximum(self.degrees, 0)
         return np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
 
@@ -146,7 +146,7 @@ class MemoryGraph:
 
     @property
     def trace(self) -> float:
-        """The sum of all eigenvalues: 0 (`literal` aside)."""
+        """The sum of all eigenvalues: 0, unless the graph is `literal`."""
         own = np.einsum("ij,ij->i", self.a, self.b, dtype=np.float64)
         own = (1 + own) / 2 if self.shifted else own
         return float((own * self.scale**2).sum() - self.scaled_diagonal.sum())
@@ -156,8 +156,8 @@ class MemoryGraph:
         """The sum of the squares of all eigenvalues, Lambda of the paper's Remark 3, in O(n d^2).
 
         With P = D^-1/2 A and Q = D^-1/2 B it is the squared Frobenius norm of (P Q^T + Q P^T) / 2 - diag:
-        tr((P^T P)(Q^T Q)) / 2 + tr((P^T Q)^2) / 2 - 2 sum_i s_i t_i + sum_i t_i^2, with s the diagonal of the
-        first term and t the subtracted values.
+        tr((P^T P)(Q^T Q)) / 2 + tr((P^T Q)^2) / 2 - 2 sum_i s_i t_i + sum_i t_i^2, where s is the diagonal of the first
+        term and t holds the subtracted values.
         """
         width = self.b.shape[1] + self.shifted
         pp, qq, pq = (np.zeros((width, width)) for _ in range(3))
@@ -172,7 +172,7 @@ class MemoryGraph:
         return float(whole - 2 * (own * taken).sum() + (taken**2).sum())
 
     def blocks(self, size: int = BLOCK) -> Iterator[tuple[int, Matrix, Matrix]]:
-        """Rows of D^-1/2 A and D^-1/2 B, `size` at a time, with the number of the first.
+        """Rows of D^-1/2 A and D^-1/2 B, `size` at a time, with the number of the first row.
 
         If the graph is shifted, each has an additional column for the rank-one term.
         """
@@ -186,7 +186,7 @@ class MemoryGraph:
             yield start, p, q
 
     def dense(self) -> NDArray[np.float64]:
-        """L as an array of n x n, for tests and small figures."""
+        """L as an n x n array, for tests and small figures."""
         parts = list(self.blocks())
         p, q = (np.vstack([part[i] for part in parts]).astype(np.float64) for i in (1, 2))
         dense: NDArray[np.float64] = (p @ q.T + q @ p.T) / 2 - np.diag(self.scaled_diagonal)

@@ -5,21 +5,20 @@ the mean cosine of the text and all questions of the index,
 
     score = z(t - c h) + w max(0, z(s) - z(t - c h))          w = 0.6, c = 0.2       (fused)
 
-where z is a value less the mean of the hundred best chunks, divided by their standard deviation. A question can raise
-the score of its node but never lower it, since a chunk also answers questions that were not extracted. Questions are
-compared with questions and texts with texts: questions are short and often nearer to a prompt than any text, which says
-nothing about one of them. A chunk without questions stands among the others' questions by its text. h is the node's
-degree in the memory graph divided by the number of nodes: a hub is near to every question, so its similarity to the
-prompt is less informative (hubness: Radovanovic et al., JMLR 11, 2010). The first eigenvector represents the same
-effect, and D^-1/2 removes it from the graph. Shifting or stretching all cosines changes no score. None of this is in
-the paper.
+where z is a value less the mean of the hundred best chunks, divided by their standard deviation. A chunk also answers
+questions that were not extracted, so a question can raise the score of its node but never lower it. Questions are short
+and often nearer to a prompt than any text, which says nothing about a single question. So questions are compared with
+questions, and texts with texts; for a chunk without questions its text takes their place. h is the node's degree in the
+memory graph divided by the number of nodes: a hub is near to every question, so its similarity to the prompt is less
+informative (hubness: Radovanovic et al., JMLR 11, 2010). The first eigenvector represents the same effect, and D^-1/2
+removes it from the graph. Shifting or stretching all cosines changes no score. None of this is in the paper.
 
 The paper (section III.B, "Text Embeddings", and Algorithm 1) has
 
-    score = max_j cos(prompt, v_j),   v_j = unit((1 - a) text + a question_j)                         (blended)
+    score = max_j cos(prompt, v_j),   v_j = unit((1 - a) text + a question_j).                        (blended)
 
-which with a = 1/2 ranks worse than the plain text on real questions (docs, "Combining text and question scores"). It is
-standardised too.
+With a = 1/2 it ranks worse than the plain text on real questions (docs, "Combining text and question scores"). It is
+also standardised.
 """
 
 from dataclasses import dataclass
@@ -36,12 +35,12 @@ Array = NDArray[np.float64]
 
 
 class NodeCosines(NamedTuple):
-    """What the scores of nodes are made of, each of shape (n,).
+    """The parts of the scores of nodes, each of shape (n,).
 
     Attributes
     ----------
     text : cosine of the prompt and the text
-    question : the largest of :meth:`Rule.question_scores`; -inf for a node without questions
+    question : the largest value of :meth:`Rule.question_scores`; -inf for a node without questions
     hub : mean cosine of the text and all questions
     """
 
@@ -55,7 +54,7 @@ class NodeCosines(NamedTuple):
         return np.where(np.isfinite(self.question), self.question, self.text)
 
     def only(self, kept: NDArray[np.bool_] | None) -> "NodeCosines":
-        """Those of some nodes, by a mask of shape (n,); of all for None."""
+        """The cosines of some nodes, by a mask of shape (n,); of all nodes for None."""
         return self if kept is None else NodeCosines(*(values[kept] for values in self))
 
 
@@ -98,14 +97,14 @@ class Rule:
 
         Parameters
         ----------
-        chunks : those whose hundred best give means and deviations
+        chunks : the chunks whose hundred best give means and deviations
         """
         question = standardised(nodes.nearest, chunks.nearest)
         if self.blend is not None:
             return question
         own, others = (cosines.text - self.hub_penalty * cosines.hub for cosines in (nodes, chunks))
         score = standardised(own, others)
-        if question.any():  # else all questions are alike, and tell nothing
+        if question.any():  # else all questions are equally near and tell nothing
             lift = np.where(np.isfinite(nodes.question), np.maximum(question - score, 0), 0)
             score = score + self.question_weight * lift
         return score

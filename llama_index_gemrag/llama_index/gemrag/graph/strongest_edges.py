@@ -9,10 +9,10 @@ _BLOCK = 1024
 
 
 def strongest_edges(a: NDArray[np.floating], b: NDArray[np.floating], k: int) -> list[tuple[int, int, float]]:
-    """Pairs i < j in which at least one node is among the k strongest of the other, with weight (a_i.b_j + a_j.b_i) /
-    2.
+    """Pairs i < j of which at least one node is among the k strongest neighbours of the other, with their weights.
 
-    All pairs of rows are compared in blocks: time is quadratic in n, memory is linear.
+    The weight is (a_i.b_j + a_j.b_i) / 2. All pairs of rows are compared in blocks: time is quadratic in n, memory is
+    linear.
 
     Parameters
     ----------

@@ -5,15 +5,18 @@
              chunks
     lacking  z(BM25) of the chunk with most words of the prompt, less that of the theme's member with most
 
-with `dense` the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`), in standard deviations, and z
-a score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are those of
-its text, and those of its questions that it lacks (after Nogueira et al., Document Expansion by Query Prediction, 2019,
-arXiv 1904.08375, where all words of the questions are appended). Their weight s is w for a usual prompt, more where its
-words and less where its dense scores tell more (:mod:`llama_index.ragkit.vectors.cosine_trust`). Shifting or stretching
-all cosines of an embedding model changes no ranking. Themes have no BM25 score: an index of words holds the chunks,
-whose words a theme repeats. In a language that the embedding model does not know, themes, texts of another kind, are
-nearer to every prompt than any chunk, and the chunk that has its words is as near as any other. So a theme is no nearer
-than that chunk, and what its members lack of the words is subtracted. With w = 0 the dense score alone decides.
+where `dense` is the score of text and questions (:mod:`llama_index.gemrag.graph.similarity`), in standard deviations,
+and z a score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are
+those of its text, and the words of its questions that the text lacks (after Nogueira et al., Document Expansion by
+Query Prediction, 2019, arXiv 1904.08375, where all words of the questions are appended). Their weight s is w for a
+usual prompt, more if the words of the prompt tell more and less if its dense scores do
+(:mod:`llama_index.ragkit.vectors.cosine_trust`). Shifting or stretching all cosines of an embedding model changes no
+ranking. With w = 0 only the dense score counts.
+
+Themes have no BM25 score: the index of words holds only the chunks, whose words a theme repeats. If the embedding model
+does not know a language, themes, being texts of another kind, are nearer to every prompt than any chunk, and the chunk
+with the words of the prompt is no nearer than others. So a theme is no nearer than the chunk with the best score, and a
+penalty for the words that its members lack is subtracted.
 """
 
 from dataclasses import dataclass
@@ -89,7 +92,7 @@ class MemoryScores:
         chunks = with_words(dense, lexical, share, allowed)
         themes = rule.scores(state.theme_layer.cosines(vector, rule), usual)
         if lexical_weight and len(chunks):
-            best = chunks >= chunks.max() - _EQUAL  # of these, the order of the rows must not choose one
+            best = chunks >= chunks.max() - _EQUAL  # the order of rows must not choose among equal chunks
             themes = np.minimum(themes, dense[best].max()) - _lacking(state, lexical, allowed)
         shown = state.theme_mask(allowed)
         themes = themes if shown is None else np.where(shown, themes, -np.inf)
@@ -97,7 +100,7 @@ class MemoryScores:
 
     @property
     def all_nodes(self) -> Doubles:
-        """Those of chunks, then those of themes, shape (n + m,)."""
+        """The scores of chunks, then of themes, shape (n + m,)."""
         return np.concatenate([self.chunks, self.themes])
 
     def _place(self, node_id: str) -> tuple[Layer, int]:
@@ -155,12 +158,12 @@ def rank_nodes(
 
 
 def _lacking(state: GEMRAGState, lexical: Doubles, allowed: Mask | None) -> Doubles:
-    """By how much fewer words of the prompt the best member of each theme has than the best chunk, shape (m,)."""
+    """The BM25 score of the best chunk less that of each theme's best member, standardised, shape (m,)."""
     counted = lexical if allowed is None else lexical[allowed]
     if not counted.any():
         return np.zeros(len(state.member_rows))
     words = standardised(lexical, counted)
-    # Of a memory in stores, members that are not there have no more of the words than the chunks that are.
+    # In a memory in stores, members that were not read have no more of the words than the chunks that were.
     least, best = float(words.min()), float(standardised(counted).max())
     found = np.array([words[rows].max(initial=least) for rows in state.member_rows])
     return best - found

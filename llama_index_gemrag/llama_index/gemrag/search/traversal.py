@@ -1,12 +1,12 @@
 """Best-first search of the memory graph, from the prompt or from given nodes. Pure functions on arrays.
 
 The paper describes best-first search, but its Algorithm 1 uses no edges: on a complete graph every node is on the
-frontier, and a search by similarity to the prompt is Algorithm 1. Here edges are part of the priority of a node n:
+frontier, so a search by similarity to the prompt is Algorithm 1. Here edges are part of the priority of a node n:
 
     priority(n) = (1 - b) * score(n) + b * max over the nodes c selected so far of weight(c -> n)
 
-with weight(c -> n) the mean cosine of c's blended questions with n's text, as the paper defines an edge, computed when
-c is selected. Edges are not stored. The term with b is not in the paper.
+where weight(c -> n) is the mean cosine of c's blended questions with n's text, as the paper defines an edge. It is
+computed when c is selected; edges are not stored. The term with b is not in the paper.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -28,12 +28,12 @@ _DECIMALS = 5  # scores are float32; smaller differences count as ties
 
 
 class Traversal:
-    """Chunks are nodes 0..n-1, written themes n..n+k-1.
+    """A search of one state. Chunks are nodes 0..n-1, written themes n..n+k-1.
 
     Parameters
     ----------
-    state : what to search
-    blend : weight of the question in the blended vectors that edges are made of
+    state : the memory to search
+    blend : weight of the question in the blended vectors from which edges are computed
     allowed : shape (n,), mask of the chunks that may be selected; a theme passes if all its members do
     """
 
@@ -61,7 +61,13 @@ class Traversal:
         return [(self._state.chunk_layer, 0), (self._state.theme_layer, self._chunks)]
 
     def admission(self, keep_covered: bool, max_summaries: int | None) -> Admit:
-        """Whether a node may be selected: themes are limited in number and excluded once a member is selected."""
+        """The function that decides whether a node may be selected.
+
+        Parameters
+        ----------
+        keep_covered : whether a theme may be selected after one of its members
+        max_summaries : largest number of themes; None for no limit
+        """
 
         def admit(node: int, taken: Collection[int]) -> bool:
             if node < self._chunks:
@@ -85,7 +91,7 @@ class Traversal:
 
         Parameters
         ----------
-        scores : shape (n + k,), in standard deviations; those of nodes that do not pass the filter are not read
+        scores : shape (n + k,), in standard deviations; values of nodes that do not pass the filter are not used
         """
         if scores is not None:
             scores = np.where(np.isfinite(scores), scores, 0.0)
@@ -93,7 +99,7 @@ class Traversal:
         return [(self._ids[node], value, None if via < 0 else self._ids[via]) for node, value, via in steps]
 
     def _edges(self, node: int) -> NDArray[np.float64]:
-        """Weights of the edges from a node, in standard deviations of those to the hundred nearest chunks."""
+        """Weights of the edges from a node, in standard deviations of the edges to the hundred nearest chunks."""
         layer, offset = self._layers[node >= self._chunks]
         mean = layer.mean_questions([node - offset], self._blend)[0]
         found = [other.edges_from(mean).astype(np.float64) for other, _ in self._layers if len(other.texts)]
@@ -104,7 +110,7 @@ class Traversal:
         return self._state.key(self._ids[node])
 
     def may_show(self, node_id: str) -> bool:
-        """Whether a node passes the filter; False for one that does not exist."""
+        """Whether a node exists and passes the filter."""
         return any(self._allowed is None or bool(self._allowed[place]) for place in self.place([node_id]))
 
 

@@ -113,10 +113,10 @@ def find_themes(graph: MemoryGraph, config: MemoryConfig) -> list[Members]:
 def find_clusters(graph: MemoryGraph, config: MemoryConfig) -> list[Members]:
     """Sets of rows with their cosines to the centre of their cluster, the largest cluster first.
 
-    The baseline of the paper (section IV, table I), which does not say what is clustered, nor into how many. Here it is
-    the texts, as unit vectors, into `num_themes` clusters, or as many as the spectrum of the graph indicates. A theme
-    has at least two members, at most `theme_size`, and none of less than `min_component` times the cosine of the
-    nearest. The same seed and order of rows give the same clusters.
+    This is the baseline of the paper (section IV, table I), which does not say what is clustered, nor the number of
+    clusters. Here the texts, as unit vectors, are clustered into `num_themes` clusters, or as many as the spectrum of
+    the graph indicates. A theme has 2 to `theme_size` members, none with a cosine of less than `min_component` times
+    that of the nearest. The same seed and order of rows give the same clusters.
     """
     most = most_themes(config, len(graph))
     if not most:
@@ -125,7 +125,7 @@ def find_clusters(graph: MemoryGraph, config: MemoryConfig) -> list[Members]:
     from scipy.cluster.vq import kmeans2  # loads in a third of a second, and only this baseline needs it
 
     texts = unit_rows(graph.b.astype(np.float64))
-    count = max(1, min(count, len(np.unique(texts.round(9), axis=0))))  # equal texts are no clusters of their own
+    count = max(1, min(count, len(np.unique(texts.round(9), axis=0))))  # equal texts cannot be separate clusters
     centres, labels = kmeans2(texts, count, iter=_CLUSTERING_STEPS, minit="++", seed=_CLUSTERING_SEED, missing="warn")
     near = np.einsum("ij,ij->i", texts, unit_rows(centres)[labels])
     sizes = np.bincount(labels, minlength=len(centres))
@@ -138,5 +138,5 @@ def find_clusters(graph: MemoryGraph, config: MemoryConfig) -> list[Members]:
 
 
 def _estimated(values: NDArray[np.float64], most: int) -> int:
-    """The d of Remark 2, which counts the first eigenvalue too."""
+    """The d of Remark 2, which also counts the first eigenvalue."""
     return 1 + theme_count(values[1:], most - 1) if len(values) > 1 else len(values)

@@ -1,6 +1,7 @@
 """Which chunks share a memory graph, and when its themes are due. Pure functions.
 
-A chunk has an own group, by a value of its metadata. Own groups that are too small for themes of their own share one.
+Each chunk has an own group, given by a value of its metadata. Own groups that are too small for their own themes share
+one graph.
 """
 
 import json
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 DOCUMENT_KEYS = ("doc_id", "ref_doc_id", "document_id")
-NO_DOCUMENT = "None"  # what chunks without a document have for its id, as in core
+NO_DOCUMENT = "None"  # the document id of chunks without a document, as in core
 SHORT_DOCUMENTS = "short documents"  # not the JSON of a value
 _NAMESPACE = uuid.UUID("8f0b1a0e-3a53-5a7e-9a0e-6c1d1f2b7a44")
 
@@ -57,13 +58,13 @@ class ChunkGroup:
 
         Parameters
         ----------
-        share : of the chunks that may change before
+        share : share of the chunks that may change before the spectrum is recomputed
         """
         return self.theme_deleted or (self.changed > 0 and self.changed > share * (self.size - self.changed))
 
 
 def own_groups(chunks: Snapshot, group_by: str | None) -> list[str]:
-    """The own group of each row: the JSON of its value, or one name for all."""
+    """The own group of each row: the JSON of its metadata value, or one name for all rows."""
     if group_by is None or not len(chunks):
         return ["null"] * len(chunks)
     column, codes = chunks.column(group_by)
@@ -74,21 +75,21 @@ def own_groups(chunks: Snapshot, group_by: str | None) -> list[str]:
 def own_group(value: object) -> str:
     """The own group of the chunks with a value of the metadata key."""
     if isinstance(value, str):
-        return json.dumps(value)  # without options, which would make an encoder for each document
+        return json.dumps(value)  # options would make a new encoder for each document
     return json.dumps(value, sort_keys=True, default=str)
 
 
 def group_of(own: str, size: int, config: MemoryConfig) -> str:
-    """The group whose graph the chunks of an own group are in: that group, or the one that short documents share.
+    """The group whose graph contains the chunks of an own group: that group, or the one that short documents share.
 
-    The paper takes each document for itself; one of fewer chunks than a theme needs would have no themes.
+    The paper makes a graph for each document; a document with fewer chunks than a theme needs would have no themes.
     """
     shares = config.group_by == "ref_doc_id" and not config.paper
     return SHORT_DOCUMENTS if shares and size < NODES_PER_THEME else own
 
 
 def group_sizes(own_sizes: Mapping[str, int], config: MemoryConfig) -> Counter[str]:
-    """The number of chunks of each group, from those of the own groups."""
+    """The number of chunks of each group, from the sizes of the own groups."""
     sizes: Counter[str] = Counter()
     for own, size in own_sizes.items():
         sizes[group_of(own, size, config)] += size
@@ -98,7 +99,7 @@ def group_sizes(own_sizes: Mapping[str, int], config: MemoryConfig) -> Counter[s
 def changed_groups(
     own_changed: Mapping[str, int], before: Mapping[str, int], after: Mapping[str, int], config: MemoryConfig
 ) -> Counter[str]:
-    """Changed chunks of each group, with those that came or went because their document grew or shrank.
+    """Changed chunks of each group, with those that joined or left it because their document grew or shrank.
 
     Parameters
     ----------

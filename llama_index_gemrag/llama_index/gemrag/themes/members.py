@@ -1,6 +1,6 @@
 """Selection of themes from eigenvectors: their number, sign and members. Pure functions on arrays.
 
-The paper (section III.B.1) takes "the top e components" of each eigenvector and does not specify the number of vectors,
+The paper (section III.B.1) takes "the top e components" of each eigenvector. It does not specify the number of vectors,
 their sign, e, or the treatment of the first one. Here (measurements in the docs):
 
 - the first vector is D^1/2 times ones and selects hubs, not a theme: it is skipped;
@@ -36,7 +36,7 @@ def theme_count(values: Doubles, most: int) -> int:
 
     Parameters
     ----------
-    values : eigenvalues without the first, descending; the drop after the last one is not known
+    values : eigenvalues without the first, descending; the drop after the last one is unknown
     most : the largest number of themes
 
     Returns
@@ -84,7 +84,7 @@ def varimax(vectors: Doubles) -> Doubles:
 
 
 def oriented(vectors: Doubles) -> Doubles:
-    """Columns with the sign that makes the sum of their cubes positive; at a tie, the largest component."""
+    """Columns with the sign that makes the sum of their cubes positive, or, if it is 0, their largest component."""
     cubes = (vectors**3).sum(axis=0)
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)[0] if len(vectors) else cubes
     flat = np.abs(cubes) <= 1e-12
@@ -101,7 +101,7 @@ def top_components(vector: Doubles, size: int, share: float) -> Members:
     >>> top_components(np.array([.1, .8, -.9, .3]), 3, .25).rows.tolist()
     [1, 3]
     """
-    # Rounded, so that differences in the last bits between numbers of threads have no effect.
+    # Rounded, so that differences in the last bits, which vary with the number of threads, have no effect.
     near: NDArray[np.intp] = np.argsort(-vector.round(10), kind="stable")[:size]
     least = share * vector[near[0]] if len(near) else 0.0
     kept = near[(vector[near] > 0) & (vector[near].round(10) >= least)]

@@ -1,13 +1,13 @@
 """The leading eigenvalues and eigenvectors of the memory graph, by two methods.
 
-The largest eigenvalues lead, or those of largest magnitude where the graph is `literal`, as in the paper
+The largest eigenvalues lead; for a `literal` graph the eigenvalues of largest magnitude, as in the paper
 (section III.B.1).
 
 - :func:`lanczos`: ARPACK on the operator, exact to floating-point precision. Used below `STREAMED_FROM` nodes.
 - :func:`streamed`: L is a matrix of rank at most 2d less a diagonal whose entries are O(1 / n). The eigenvectors of the
-  first part come from the 2d x 2d Gram matrix of [D^-1/2 A, D^-1/2 B], which is summed block by block; a Rayleigh-Ritz
-  step in k + `EXTRA` of them accounts for the diagonal. Three passes over the rows, O(n d^2) for any spectrum, O(d^2)
-  memory in addition to A, B and the vectors; the error decreases with n.
+  first part come from the 2d x 2d Gram matrix of [D^-1/2 A, D^-1/2 B], which is summed block by block. A Rayleigh-Ritz
+  step in k + `EXTRA` of them accounts for the diagonal. It makes three passes over the rows and takes O(n d^2) time for
+  any spectrum, and O(d^2) memory in addition to A, B and the vectors. The error decreases with n.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ Doubles = NDArray[np.float64]
 STREAMED_FROM = 10_000
 EXTRA = 10
 _ABOVE = 1e-4  # above the largest float32 rounding error of an eigenvalue of 1
-_SMALL = 64  # nodes; below, a dense solver is faster
+_SMALL = 64  # nodes; up to this number a dense solver is faster
 _SEED = 20240915
 _NOT_ORTHONORMAL = 0.01  # rounding alone stays far below
 
@@ -30,7 +30,7 @@ _NOT_ORTHONORMAL = 0.01  # rounding alone stays far below
 def leading(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
     """The k leading eigenvalues of L, in their order, and their eigenvectors, shape (n, k).
 
-    Fewer where the graph has fewer nodes. The sign of a vector is arbitrary.
+    There are fewer if the graph has fewer nodes. The sign of a vector is arbitrary.
     """
     n = len(graph)
     k = min(k, n)
@@ -51,7 +51,7 @@ def solved(graph: MemoryGraph, k: int) -> tuple[MemoryGraph, Doubles, Doubles]:
 
     With nonnegative weights the largest eigenvalue is 1, and its vector depends only on the degrees. With negative
     weights (two groups of opposite vectors) another eigenvalue may be larger. Then the graph without negative weights
-    is used instead, except with `literal`, whose eigenvalues have no such bound.
+    is used instead, except for a `literal` graph, whose eigenvalues have no such bound.
     """
     values, vectors = leading(graph, k)
     if len(values) and values[0] > 1 + _ABOVE and not graph.shifted and not graph.literal:
@@ -136,8 +136,8 @@ def streamed(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
 def _ritz(graph: MemoryGraph, vectors: NDArray[np.floating], k: int) -> tuple[Doubles, Doubles]:
     """Rayleigh-Ritz in the span of any vectors, by one more pass.
 
-    Where the factors have a lower rank than vectors are wanted (many equal texts), the vectors beyond it are rounding
-    errors. The QR decomposition puts orthonormal ones in their place.
+    If the rank of the factors is lower than the number of vectors (many equal texts), the vectors beyond the rank are
+    rounding errors. The QR decomposition replaces them with orthonormal ones.
     """
     basis = np.linalg.qr(vectors.astype(np.float64))[0]
     from_p, from_q = (np.zeros((graph.b.shape[1] + graph.shifted, basis.shape[1])) for _ in range(2))

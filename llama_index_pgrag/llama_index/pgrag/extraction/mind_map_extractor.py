@@ -1,4 +1,4 @@
-"""`MindMapExtractor`: extracts topic, verified statements and mind map with a language model (section 2.3)."""
+"""`MindMapExtractor` extracts topic, verified statements and mind map with a language model (section 2.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,43 +32,44 @@ __all__ = ["Attempt", "MindMapExtractor"]
 
 
 class MindMapExtractor(NodeExtractor):
-    """Has a language model rewrite each document as a mind map of facts.
+    """Uses a language model to rewrite each document as a mind map of facts.
 
-    1. One call for the nodes of a document, or for each part of a longer one, gives topic, statements (the paper's
+    1. One call for the nodes of a document, or for each part of a longer one, gives the topic, statements (the paper's
        fact-checking items) and a mind map of them, as JSON, parsed tolerantly. The published code makes one call for
        each of the three.
-    2. Facts of whose words the text has too few are dropped, and counted in the record under `dropped`. Each other
-       fact belongs to the node whose text holds most of its words, or to several that hold as many
+    2. Facts are dropped if the text has too few of their words, and counted in the record under `dropped`. Each other
+       fact belongs to the node whose text holds most of its words, or to several nodes at a tie
        (:mod:`~llama_index.pgrag.maps.node_maps`).
     3. The statements are verified against the text (:mod:`~llama_index.pgrag.maps.verification`). If they fail, the
-       model is told why and asked again, up to `max_regenerations` times; if no attempt passes, the best is kept and
+       model is told why and asked again, up to `max_regenerations` times. If no attempt passes, the best is kept and
        the record has `"verified": False`. In the published code such documents were processed manually.
 
-    :class:`~llama_index.pgrag.TwoStageMindMapExtractor` makes the map in a call of its own, of verified statements.
+    :class:`~llama_index.pgrag.TwoStageMindMapExtractor` makes the map in a separate call, from verified statements.
 
     Nodes of a document that are written together are read together: 1,000 chunks of 300 documents cost 300 calls. If a
-    call fails, the nodes of its part have failed; their document is tried again as a whole, without paying twice for
-    what is in the cache.
+    call fails, the nodes of its part fail. Their document is tried again as a whole, but cached replies are not paid
+    for twice.
+
     An update with a changed chunk reads the other chunks of its document again, in the same call, so that the index
-    equals one built from the new document. Chunks that are inserted without their document are read by themselves, and
-    a delete asks no model: the facts of other chunks stay, without words that stood in the deleted chunk only.
+    equals one built from the new document. Chunks that are inserted without their document are read separately. A
+    delete makes no LLM call: the facts of other chunks stay, without words that only the deleted chunk had.
 
     Parameters
     ----------
     verify : whether statements are verified
     min_rouge_l : least ROUGE-L, in [0, 1] [0.15, the published code's; paper: 0.75]
-    min_semantic : least semantic score of the statements, in [-1, 1]; suitable values depend on the model that it is
-        computed with [0.85]
-    scorer : computes the semantic score as F1 of BERTScore, as the paper does, such as a `bert_score.BERTScorer`; None
-        for the cosine of the embeddings of text and statements, as the published code does [None]
+    min_semantic : least semantic score of the statements, in [-1, 1]; suitable values depend on the model that computes
+        it [0.85]
+    scorer : computes the semantic score as F1 of BERTScore, as in the paper, for example a `bert_score.BERTScorer`;
+        None for the cosine of the embeddings of text and statements, as in the published code [None]
     max_regenerations : further attempts at the statements of a part, at least 0 [2; paper: unlimited]
-    part_tokens : tokens of text for one call, at least 50; fewer where the window of the model has no room for them and
-        for the reply. Longer
-        documents are read in parts of whole nodes, longer nodes in parts of whole sentences, each with its own
-        statements and map under one topic. A reply is up to twice as long as its text [1500]
+    part_tokens : tokens of text for one call, at least 50; fewer if they and the reply do not fit into the window of
+        the model. Longer documents are read in parts of whole nodes, longer nodes in parts of whole sentences, each
+        with its own statements and map under one topic. A reply is up to twice as long as its text [1500]
     join_lists : whether a list of texts is one fact, as published [False: each item is a fact]
-    min_in_text : least share of the words of a fact that the text must have, in [0, 1]; 0 for no check, as for mind
-        maps in another language; each node is then read by itself, since nothing tells which node a fact is from [0.3]
+    min_in_text : least share of the words of a fact that the text must have, in [0, 1]; 0 for no check, for example if
+        mind maps are in another language; each node is then read separately, since nothing tells which node a fact is
+        from [0.3]
     embed_model : for the cosine; defaults to the index's, else to `Settings.embed_model`
 
     Raises
@@ -94,20 +95,20 @@ class MindMapExtractor(NodeExtractor):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """As for every extractor, but without the models that are only used for verification."""
+        """As for every extractor, but without the models that only verification uses."""
         return {name: value for name, value in super().fingerprint.items() if name not in ("embed_model", "scorer")}
 
     @property
     def reads_documents(self) -> bool:
-        """Whether the nodes of a document are read together: if the words of facts tell which node they are from."""
+        """Whether the nodes of a document are read together; needs the words of facts to tell their nodes."""
         return self.min_in_text > 0
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Read one node as a document of its own."""
+        """Read one node as a document."""
         return (yield from self.extract_document([node], context))[0]
 
     def extract_document(self, nodes: Sequence[BaseNode], context: ExtractionContext) -> Steps[list[Record]]:
-        """Read the nodes of a document: 1 call for each part, and 1 for each regeneration."""
+        """Read the nodes of a document, with one call for each part and one for each regeneration."""
         while True:
             budget = self._part_budget(context.llm)
             parts = yield from offload(parts_of, nodes, budget)
@@ -118,7 +119,7 @@ class MindMapExtractor(NodeExtractor):
                 if attempt is not None:
                     topic = attempt.map.topic
                     found.append((part, attempt))
-            # A server that takes less than the model declares may have been sent less than a whole part.
+            # If the server takes less than the model declares, it may have been sent less than a whole part.
             if self._part_budget(context.llm) >= budget:
                 break
             context.lost.clear()
@@ -127,7 +128,7 @@ class MindMapExtractor(NodeExtractor):
         return (yield from offload(_records, [plain_text(node).strip() for node in nodes], topic, found))
 
     def _read_part(self, part: str, topic: str, context: ExtractionContext) -> Steps["Attempt"]:
-        """The first mind map of a part whose statements pass verification, or else the best."""
+        """The first mind map of a part whose statements pass verification, or the best if all fail."""
         prompt, output_cls = self.first_call
         best: Attempt | None = None
         rejected: Rejected | None = None
@@ -164,17 +165,17 @@ class MindMapExtractor(NodeExtractor):
         return min(self.part_tokens, prompt_room(llm, self.prompt(prompt), self.reply_tokens(prompt, self.part_tokens)))
 
     def reply_tokens(self, prompt: str, tokens: int) -> int:
-        """Statements and map say what the text says twice over, as JSON."""
+        """Statements and map repeat the text twice, as JSON."""
         return 256 + 3 * tokens
 
     def _parser(self, part: str, topic: str) -> Callable[[str], ReadMindMap]:
-        """Reads a reply about a part."""
+        """A function that reads a reply about a part."""
         return partial(
             read_mind_map_reply, text=part, topic=topic, join_lists=self.join_lists, min_in_text=self.min_in_text
         )
 
     def _reason(self, check: Check) -> str:
-        """What is wrong with statements that failed, for the model."""
+        """The text that tells the model why statements failed."""
         reasons = []
         if check.rouge_l < self.min_rouge_l:
             reasons.append(
@@ -203,9 +204,9 @@ class MindMapExtractor(NodeExtractor):
     def estimate_document(
         self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
     ) -> Estimate:
-        """One call for each part, with a reply of about the length of its text, and its regenerations in `more_calls`.
+        """One call for each part, with a reply of about the length of its text; `more_calls` has the regenerations.
 
-        The verification embeds each part and its statements, unless a scorer compares them.
+        Verification embeds each part and its statements, unless a scorer compares them.
         """
         parts = parts_of(nodes, self._part_budget(llm))
         text = sum(count(part.text) for part in parts)
@@ -221,7 +222,7 @@ class MindMapExtractor(NodeExtractor):
 
 @dataclass(frozen=True)
 class Attempt:
-    """What was read of a part, how its statements were verified, if they were, and in how many attempts."""
+    """The map read from a part, the verification of its statements, if any, and the number of attempts."""
 
     map: ReadMindMap
     check: Check | None
@@ -229,7 +230,7 @@ class Attempt:
 
 
 def _records(texts: list[str], topic: str, found: Sequence[tuple[DocumentPart, Attempt]]) -> list[Record]:
-    """The record of each node; checks and attempts are those of the parts that it is in."""
+    """The record of each node; checks and attempts are those of the parts that contain it."""
     maps = node_maps(texts, topic, [(part.places, attempt.map.paths) for part, attempt in found])
     records = []
     for i, own in enumerate(maps):

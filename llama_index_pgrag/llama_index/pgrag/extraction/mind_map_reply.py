@@ -49,12 +49,12 @@ class MindMapReply(StatementsReply):
 
 @dataclass(frozen=True)
 class ReadMindMap:
-    """A mind map with the statements that it was made of.
+    """A mind map with the statements from which it was made.
 
     Attributes
     ----------
     paths : each begins with the topic
-    dropped : facts that the text does not hold
+    dropped : number of facts that the text does not hold
     reply : the text of the reply
     """
 
@@ -68,13 +68,13 @@ class ReadMindMap:
 def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, min_in_text: float) -> ReadMindMap:
     """Read a reply.
 
-    A reply that is a mind map alone is read too: its root is the topic, and its facts are the statements. In one that
-    has no map, such as one that was cut off before it, the statements are the facts.
+    A reply that is only a mind map is also accepted: its root is the topic, and its facts are the statements. If a
+    reply has no map, for example because it was cut off, the statements are the facts.
 
     Parameters
     ----------
-    text : what the reply is about
-    topic : where it is known already, else ""
+    text : the text that the reply is about
+    topic : the topic if it is already known, else ""
     join_lists : whether a list of texts is one fact
     min_in_text : least share of the words of a fact, or of a fact with the sub-topic above it, that the text must have;
         0 for no check
@@ -107,7 +107,7 @@ def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, 
 
 
 def _parts(value: Any) -> dict[str, Any]:
-    """Topic, statements and mind map of a reply; one without any of their keys is the mind map itself."""
+    """Topic, statements and mind map of a reply; a reply without any of their keys is the mind map itself."""
     if isinstance(value, Pairs):
         given: dict[str, list[Any]] = {}
         for key, inner in value:

@@ -25,8 +25,8 @@ class OutlineExtractor(NodeExtractor):
 
     Parameters
     ----------
-    title_key : the metadata key of the topic of a node; for a node without it, a heading at the beginning of its text
-        is the topic (:mod:`llama_index.ragkit.text.headings`), else its key phrases. None for key phrases only
+    title_key : the metadata key of the topic of a node. For a node without this key, a heading at the beginning of its
+        text is the topic (:mod:`llama_index.ragkit.text.headings`), else its key phrases. None for only key phrases
     language : ISO 639-1 code for the sentence rules; None to choose them by the script of each text
     """
 
@@ -37,7 +37,7 @@ class OutlineExtractor(NodeExtractor):
     language: str | None = None
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Read one node: no call."""
+        """Read one node without a call."""
         passage = yield from context.passage(node, self.title_key)
         topic, paths = yield from offload(outline, passage, self.language)
         return to_record(topic, paths)
@@ -51,8 +51,8 @@ class GivenMindMaps(NodeExtractor):
     Parameters
     ----------
     maps : id of a node -> its mind map: nested dictionaries and lists, `Pairs` of `llama_index.ragkit.llm.json.output`,
-        or JSON text (parsed tolerantly, duplicate keys kept). A single root is the topic; for a map with several roots,
-        the topic comes from `topics`
+        or JSON text (parsed tolerantly, duplicate keys kept). A single root is the topic; a map with several roots
+        takes its topic from `topics`
     topics : id of a node -> topic, for maps without a single root
     join_lists : whether a list of texts is one fact
 
@@ -71,11 +71,11 @@ class GivenMindMaps(NodeExtractor):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        """What must stay the same between builds; not the maps, since more may be added later."""
+        """The class and `join_lists`, but not the maps, since more may be added later."""
         return {"class": type(self).__name__, "join_lists": str(self.join_lists)}
 
     def extract_node(self, node: BaseNode, context: ExtractionContext) -> Steps[Record]:
-        """Read one node: no call."""
+        """Read one node without a call."""
         if node.node_id not in self.maps:
             raise ExtractionError(f"GivenMindMaps has no mind map for the node {node.node_id!r}.")
         value = self.maps[node.node_id]

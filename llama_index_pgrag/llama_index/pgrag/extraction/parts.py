@@ -1,4 +1,4 @@
-"""The parts of a document that a model reads at once."""
+"""The parts of a document, each read by a model in one call."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -13,21 +13,21 @@ __all__ = ["DocumentPart", "parts_of"]
 
 
 class DocumentPart(NamedTuple):
-    """A part of a document, and the places of the nodes that it is from."""
+    """A part of a document, and the places of its nodes."""
 
     text: str
     places: tuple[int, ...]
 
 
 def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] = count_tokens) -> list[DocumentPart]:
-    """The nodes of a document in as few parts of whole nodes as fit; a longer node is split into parts of its own.
+    """The nodes of a document in as few parts of whole nodes as possible; a longer node is split into its own parts.
 
-    Text that a node shares with the one before it, as chunks that overlap do, is read once.
+    Text that a node shares with the node before it, as overlapping chunks do, is read once.
 
     Parameters
     ----------
     nodes : in reading order
-    most : tokens of a part, at least 1
+    most : largest number of tokens of a part, at least 1
     count : counts the tokens of a text
     """
     parts: list[DocumentPart] = []
@@ -54,7 +54,7 @@ def _joined(open_: Sequence[tuple[str, int]]) -> DocumentPart:
 
 
 def _without_overlap(before: BaseNode, node: BaseNode) -> str:
-    """The text of a node without what it shares with the one before it, by their positions and their words."""
+    """The text of a node without its overlap with the node before it, found by positions and words."""
     text = plain_text(node).strip()
     if not (isinstance(before, TextNode) and isinstance(node, TextNode)):
         return text

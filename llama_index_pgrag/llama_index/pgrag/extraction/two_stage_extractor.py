@@ -1,4 +1,4 @@
-"""`TwoStageMindMapExtractor`: statements first, and a mind map of those that were verified (section 2.3)."""
+"""`TwoStageMindMapExtractor` extracts statements first, then a mind map of the verified ones (section 2.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,9 +22,9 @@ __all__ = ["TwoStageMindMapExtractor"]
 class TwoStageMindMapExtractor(MindMapExtractor):
     """As :class:`~llama_index.pgrag.MindMapExtractor`, in two calls for each document or part of one, as in the paper.
 
-    The first gives topic and statements, which are verified and asked for again where they fail. The second makes a
-    mind map of the verified statements, and does not see the text (section 2.3: M = LLM(d_fci, x_t)). The published
-    code asks for the topic in a third call.
+    The first call gives topic and statements. They are verified, and requested again if they fail. The second call
+    makes a mind map of the verified statements and does not see the text (section 2.3: M = LLM(d_fci, x_t)). The
+    published code asks for the topic in a third call.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """Clustering of rows by linked cosines, for knowledge fusion (section 2.3, Algorithm 2).
 
-Two rows are linked when their cosine reaches a threshold. By default a super node is a connected component of these
-links: the paper only states that similar sets are clustered, and components depend only on the vectors. The published
+Two rows are linked if their cosine reaches a threshold. The paper only states that similar sets are clustered. Here a
+super node is by default a connected component of the links, since components depend only on the vectors. The published
 greedy procedure is :func:`leader_clusters`.
 
-Results are exact: float32 products find the pairs that could reach the threshold, and pairs within rounding error of it
-are decided in float64 (:mod:`llama_index.ragkit.vectors.pairs`). No n x n array is allocated.
+Results are exact: float32 products find the pairs that could reach the threshold, and float64 decides pairs within
+rounding error of it (:mod:`llama_index.ragkit.vectors.pairs`). No n x n array is allocated.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def components(vectors: Floats, threshold: float) -> Labels:
 
     Returns
     -------
-    Labels, shape (n,): rows of one component have one label, the number of its first row.
+    Labels, shape (n,): rows of one component have the same label, the number of its first row.
 
     Notes
     -----
@@ -51,9 +51,9 @@ def components(vectors: Floats, threshold: float) -> Labels:
 def leader_clusters(vectors: Floats, threshold: float, max_cluster: int = MAX_CLUSTER) -> Labels:
     """The published clustering: each unassigned row in turn starts a cluster of its nearest unassigned rows.
 
-    A cluster has at most `max_cluster` rows, including its leader, that reach the threshold, nearest first. In the
-    published code rows of other clusters were included too, so that clusters overlapped. The result depends on the
-    order of the rows; a cluster never spans several :func:`components`.
+    A cluster has at most `max_cluster` rows, including its leader: the nearest that reach the threshold. The published
+    code also includes rows of other clusters, so that clusters overlap. The result depends on the order of the rows; a
+    cluster never spans several :func:`components`.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def leader_clusters(vectors: Floats, threshold: float, max_cluster: int = MAX_CL
 
 
 def _distinct(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions of the first of each set of equal rows, in order, and for every row which of them it equals."""
+    """Positions of the first of each set of equal rows, in order, and for every row the one that it equals."""
     if not len(rows):
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
     _, first, inverse = np.unique(opaque_rows(rows), return_index=True, return_inverse=True)
@@ -87,7 +87,7 @@ def _distinct(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def _merged(labels: Labels, rows: Floats, candidates: Candidates, threshold: float) -> Labels:
     """Labels after the links among some candidates are added."""
-    # Deferred: it imports the solvers of scipy.linalg, for a tenth of a second.
+    # Deferred: it imports the solvers of scipy.linalg, which takes a tenth of a second.
     from scipy.sparse.csgraph import connected_components
 
     i, j, near = candidates

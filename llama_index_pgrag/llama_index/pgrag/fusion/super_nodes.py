@@ -1,8 +1,8 @@
 """Super nodes: groups of topics, or facts, with the same content, updated as rows are added and removed.
 
-A component is named by its smallest id, so that its members determine its name. Nothing here depends on the order in
-which rows were added: after any inserts and deletes the components are those of
-:func:`~llama_index.pgrag.fusion.linkage.components` over the remaining rows.
+A component is named by its smallest id, so its members determine its name. The order in which rows were added does not
+matter: after any inserts and deletes the components are those of :func:`~llama_index.pgrag.fusion.linkage.components`
+over the remaining rows.
 """
 
 from bisect import bisect_left
@@ -18,7 +18,7 @@ __all__ = ["Ids", "SuperNodes", "restore", "update"]
 
 Ids = tuple[str, ...]
 
-_FIRST_HITS = 32  # neighbours in the first search; doubled while all of them are linked
+_FIRST_HITS = 32  # neighbours in the first search; doubled while all found ones are linked
 _WHOLE_SHARE = 0.25  # above this share of new rows all rows are fused again in one pass
 
 
@@ -28,10 +28,10 @@ class SuperNodes:
 
     Attributes
     ----------
-    threshold : cosine from which two rows are linked
+    threshold : least cosine of two linked rows
     fusion : "components", or "leaders" for the published clustering within each component, in canonical order
-    component_of : id -> name of its component; a row that is missing is one of its own
-    members : name -> sorted ids, of components of two rows or more
+    component_of : id -> name of its component; a missing row is a component of its own
+    members : name -> sorted ids, of components of at least two rows
     groups : name -> the super nodes of the component, each as its sorted ids
     """
 
@@ -47,7 +47,7 @@ class SuperNodes:
 
         Parameters
         ----------
-        texts : id -> text, an empty one equals no other
+        texts : id -> text; an empty text equals no other
         """
         by_text: dict[str, list[str]] = defaultdict(list)
         for row_id, text in texts.items():
@@ -65,13 +65,13 @@ class SuperNodes:
         return (row_id,)
 
     def among(self, rows: Snapshot, kept: Mask, of: Iterable[str]) -> "SuperNodes":
-        """The super nodes of some rows as they would be if there were no others than the kept ones.
+        """The super nodes of some rows, as if only the kept rows existed.
 
-        Rows may be together because of one that is not kept, so what is left of their component is fused again.
+        A row that is not kept may be the link between others, so the rest of its component is fused again.
 
         Parameters
         ----------
-        rows : those of the kept rows, and perhaps others
+        rows : the kept rows, and perhaps others
         kept : shape (number of rows,)
         of : ids of kept rows
         """
@@ -95,11 +95,11 @@ class SuperNodes:
         return SuperNodes(self.threshold, self.fusion, component_of, members, groups)
 
     def changed(self, before: "SuperNodes", after: "SuperNodes") -> "SuperNodes":
-        """All super nodes, some components of which are others now.
+        """All super nodes after some components have changed.
 
         Parameters
         ----------
-        before, after : the super nodes of the rows of these components, as they were and as they are
+        before, after : the earlier and the current super nodes of the rows of these components
         """
         component_of, members, groups = dict(self.component_of), dict(self.members), dict(self.groups)
         for name, ids in before.members.items():
@@ -113,7 +113,7 @@ class SuperNodes:
 
     @property
     def count(self) -> int:
-        """How many super nodes there are."""
+        """The number of super nodes."""
         return sum(map(len, self.groups.values()))
 
     def nodes(self) -> list[Ids]:
@@ -157,22 +157,22 @@ def update(old: SuperNodes, rows: Snapshot, new: Sequence[str], removed: Collect
 def restore(
     stored: Mapping[str, Ids], component_of: Mapping[str, str], rows: Snapshot, empty: SuperNodes
 ) -> tuple[SuperNodes, list[str]]:
-    """The super nodes of all rows from what is stored of them.
+    """The super nodes of all rows, from the stored ones.
 
-    What a write that ended early has left is fused again: components that lack rows or overlap, and those whose rows
-    are stored with another component.
+    The remains of a write that ended early are fused again: components that lack rows or overlap, and components whose
+    rows are stored with another component.
 
     Parameters
     ----------
-    stored : name -> members, of components of two rows or more
-    component_of : name of the component of each of their rows
+    stored : name -> members, of components of at least two rows
+    component_of : id of each of their rows -> name of its component
     rows : all rows
     empty : threshold and fusion
 
     Returns
     -------
     super_nodes : the state
-    damaged : names of components, and ids of rows, that are not stored as they are in it
+    damaged : names of components, and ids of rows, whose stored form differs from this state
     """
     intact = {
         name: ids
@@ -200,7 +200,7 @@ def _join(
     threshold: float,
     touched: set[str],
 ) -> None:
-    """Link rows to their near rows, in place."""
+    """Link added rows to the rows near to them, in place."""
     parent: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -232,7 +232,7 @@ def _join(
 
 
 def _collect(members: dict[str, Ids], component_of: Mapping[str, str], ids: Iterable[str]) -> None:
-    """Add the components of two or more members, all of them among `ids`."""
+    """Add the components of at least two members, which must all be in `ids`."""
     found: dict[str, list[str]] = defaultdict(list)
     for row_id in ids:
         found[component_of[row_id]].append(row_id)
@@ -240,14 +240,14 @@ def _collect(members: dict[str, Ids], component_of: Mapping[str, str], ids: Iter
 
 
 def _named(ids: Sequence[str], labels: Iterable[int]) -> dict[str, str]:
-    """Components by their smallest id; `ids` are sorted, and a label is the position of its first row."""
+    """The component of each id, named by its smallest id; `ids` are sorted, and a label is its first row's position."""
     return {row_id: ids[label] for row_id, label in zip(ids, labels, strict=True)}
 
 
 def _grouped(
     members: Mapping[str, Ids], rows: Snapshot, threshold: float, fusion: Fusion
 ) -> dict[str, tuple[Ids, ...]]:
-    """The super nodes of components of two rows or more."""
+    """The super nodes of components of at least two rows."""
     if fusion == "components":
         return {name: (ids,) for name, ids in members.items()}
     groups = {}

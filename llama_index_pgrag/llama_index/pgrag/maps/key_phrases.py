@@ -1,13 +1,13 @@
 """Key phrases of a text in any script, without a model: names and repeated phrases.
 
 Candidates are runs of up to four words, or of up to eight characters in scripts without spaces, that do not begin or
-end with a function word: one of at most three lower-case letters, one of the language of the text, or one of a short
-English list. A run counts if it occurs twice, or is capitalised like a name. Of nested runs that occur equally often
-the longest is kept. Interjections, words of code and abbreviated titles ("Mrs") are no phrases. The weight is the
-number of occurrences times the logarithm of the length.
+end with a function word: a word of at most three lower-case letters, a function word of the language of the text, or a
+word of a short English list. A run counts if it occurs twice, or is capitalised like a name. Of nested runs that occur
+equally often, the longest is kept. Interjections, words of code and abbreviated titles ("Mrs") are not phrases. The
+weight is the number of occurrences times the logarithm of the length.
 
-Implemented here because the maintained libraries have a copyleft licence, download word lists, or do not support
-Chinese.
+This is implemented here because the maintained libraries have a copyleft licence, download word lists, or do not
+support Chinese.
 """
 
 import re
@@ -30,7 +30,7 @@ _LETTERS = f"(?:[^\\W{UNSPACED}]|[{MARKS}])+"
 _WORD = f"{_LETTERS}(?:['’.-]{_LETTERS})*"
 _SEGMENT = re.compile(f"{_WORD}(?: {_WORD})*")
 _MOST_WORDS, _MOST_CHARACTERS, _LONGEST = 4, 8, 20_000
-_MOST_CANDIDATES = 300  # candidates that are compared pairwise: the only quadratic step
+_MOST_CANDIDATES = 300  # to compare pairwise, which is the only quadratic step
 _ENGLISH = """
 a about above according after again against all along also although among an and another any are around as at be
 because been before being below between both but by came can come could did do does doing done down during each
@@ -118,5 +118,5 @@ def _begins_sentence(text: str, start: int) -> bool:
 
 
 def _length(phrase: str) -> int:
-    """Letters, those of wide scripts counted double."""
+    """The number of letters; letters of wide scripts count double."""
     return sum(2 if _WIDE_RUN.match(character) else 1 for character in phrase)

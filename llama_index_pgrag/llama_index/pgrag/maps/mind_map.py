@@ -1,4 +1,4 @@
-"""Mind maps as fact paths: conversion of nested JSON, written by a model or a user, to rows of cells.
+"""Mind maps as fact paths: converts nested JSON, written by a model or a user, to rows of cells.
 
 A fact path is a tuple of texts `(topic, route, ..., route, fact)` (Eq. 1 of Liang et al. 2024, arXiv 2405.16933). The
 published parser reads only the first root, loses facts directly under the topic, turns a list into one fact, and lets
@@ -6,11 +6,11 @@ published parser reads only the first root, loses facts directly under the topic
 
 - several roots, and a root that is not the topic, become routes under the topic;
 - a text directly under the topic is a path of two cells;
-- every item of a list is a separate fact (with `join_lists` they are one fact, as published);
+- every item of a list is a separate fact (with `join_lists` a list is one fact, as published);
 - an object inside a list is read at the level of the list;
 - all duplicate keys are read (objects may be given as :class:`~llama_index.ragkit.llm.json.output.Pairs`);
-- leaves without content (`JUNK`) are dropped with their path. If no leaf has content, but some are empty, the map
-  consists of labels only, and the labels above the empty leaves are its facts.
+- leaves without content (`JUNK`) are dropped with their paths. If no leaf has content but some are empty, the map has
+  only labels, and the labels above the empty leaves are its facts.
 """
 
 import re
@@ -38,9 +38,9 @@ def read_mind_map(
     Parameters
     ----------
     value : nested JSON data: objects (dictionaries or `Pairs`), lists and scalars in any mixture
-    topic : the first cell of every path; a root that is the same up to case and white space is not repeated
-    join_lists : whether a list of scalars is one fact, its items joined by spaces
-    junk : leaves without content, compared without case
+    topic : the first cell of every path; a root that is equal except for case and white space is not repeated
+    join_lists : whether a list of scalars is one fact, with its items joined by spaces
+    junk : leaves without content, compared without regard to case
     skip_root : whether a single root with another text is treated as the topic and omitted
 
     >>> read_mind_map({"Lamp": {"fuel": ["oil", "gas"], "keeper": {"name": "Ada", "age": "unknown"}}}, "Lamp")
@@ -79,7 +79,7 @@ def root_of(value: Any) -> str | None:
 
 
 def path_text(path: Iterable[str]) -> str:
-    """The cells joined by spaces, the text that is embedded for the last of them (Eq. 2).
+    """The cells joined by spaces: the text that is embedded for the last cell (Eq. 2).
 
     A cell that repeats the one before it is omitted.
     """
@@ -126,7 +126,7 @@ def _walk(value: Any, path: Path, join_lists: bool) -> Iterator[Path]:
 
 
 def _pairs(value: Any) -> list[tuple[str, Any]] | None:
-    """The members of an object, duplicates kept; None if `value` is not an object."""
+    """The members of an object, including duplicates; None if `value` is not an object."""
     if isinstance(value, Pairs):
         return list(value)
     return [(str(key), child) for key, child in value.items()] if isinstance(value, Mapping) else None

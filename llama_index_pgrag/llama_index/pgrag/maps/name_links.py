@@ -1,4 +1,4 @@
-"""Which nodes have which names in their mind maps: what leads from one map to another.
+"""Which nodes have which names in their mind maps; shared names lead from one map to another.
 
 The names of a map are its topic, its last cells ("Lewis Range"), and the topics of other maps that its longer facts
 mention.
@@ -24,7 +24,7 @@ __all__ = ["TOPIC_WEIGHT", "LinkedNodes", "MapNames", "NameLinks", "NodeNames", 
 TOPIC_WEIGHT = 3.0
 """Weight of the name of a topic, relative to other names of the same map."""
 
-_LONG = 40  # characters of a fact; in longer ones the topics of other maps are looked for
+_LONG = 40  # characters of a fact; longer facts are searched for topics of other maps
 
 Place = tuple[int, int]
 
@@ -36,10 +36,10 @@ class NodeNames:
     Attributes
     ----------
     title : the name of its topic, of any length
-    topic : the same; "" if that is too long for a name
+    topic : the same; "" if the title is too long for a name
     said : names that are last cells, sorted
     long : its long facts, sorted
-    found : those of them that mention topics of other maps, with the names of these
+    found : long fact -> the names of topics of other maps that it mentions, if any
     """
 
     title: str
@@ -54,15 +54,15 @@ class NodeNames:
 
         Parameters
         ----------
-        paths : its fact paths, at least one, all of one topic
-        topics : those that its facts may mention
+        paths : its fact paths, at least one, all of the same topic
+        topics : the topics that its facts may mention
         """
         title, topic = name_of(paths[0][0]), cell_name(paths[0][0])
         said = tuple(sorted({cell_name(path[-1]) for path in paths} - {""}))
         return cls(title, topic, said, long_facts(paths)).mentioning(topics)
 
     def mentioning(self, topics: CellNames) -> "NodeNames":
-        """The same with what the long facts mention of other topics."""
+        """The names with the topics that the long facts mention."""
         found = ((text, topics.names_in(text, but=self.title)) for text in self.long)
         return replace(self, found={text: names for text, names in found if names})
 
@@ -78,20 +78,20 @@ class NodeNames:
 
 
 def long_facts(paths: Iterable[Path]) -> tuple[str, ...]:
-    """The facts of paths in which topics are looked for, sorted."""
+    """The facts of these paths that are long enough to be searched for topics, sorted."""
     return tuple(sorted({path[-1] for path in paths if len(path[-1]) > _LONG}))
 
 
 @dataclass(frozen=True)
 class MapNames:
-    """The names of all nodes, as they are after each of several writes.
+    """The names of all nodes after a write.
 
     Attributes
     ----------
     nodes : by id
     known : the names, to find them in a question
-    counts : in how many nodes each name is
-    topics : of how many nodes each name is the topic
+    counts : name -> number of nodes that have it
+    topics : name -> number of nodes of which it is the topic
     """
 
     nodes: Mapping[str, NodeNames] = field(default_factory=dict)
@@ -100,11 +100,11 @@ class MapNames:
     topics: Mapping[str, int] = field(default_factory=dict)
 
     def changed(self, paths: Mapping[str, Sequence[Path]]) -> "MapNames":
-        """The names after a write; equal to those of all nodes that are left at once.
+        """The names after a write; equal to the names of all remaining nodes written at once.
 
         Parameters
         ----------
-        paths : for each node that was written or removed its fact paths, none for one that was removed
+        paths : node -> its fact paths, for each node that was written or removed; empty for a removed node
         """
         gone = {node_id: self.nodes[node_id] for node_id in paths if node_id in self.nodes}
         nodes = {node_id: names for node_id, names in self.nodes.items() if node_id not in gone}
@@ -141,7 +141,7 @@ class MapNames:
 
 
 def _counted(counts: Mapping[str, int], out: Iterable[str], into: Iterable[str]) -> dict[str, int]:
-    """Counts of names without some and with others, those that are more than 0."""
+    """Counts of names after some were removed and others added; without counts of 0."""
     found = dict(counts)
     for name, more in [*Counter(into).items(), *((name, -count) for name, count in Counter(out).items())]:
         found[name] = found.get(name, 0) + more
@@ -152,7 +152,7 @@ def _counted(counts: Mapping[str, int], out: Iterable[str], into: Iterable[str])
 
 
 class TopicMention(NamedTuple):
-    """A long fact that mentions topics of other maps: the row of its node, and the columns that it mentions."""
+    """A long fact that mentions topics of other maps, with the row of its node and the columns of the topics."""
 
     row: int
     text: str
@@ -167,8 +167,8 @@ class NameLinks:
     Attributes
     ----------
     known : the names of the columns, to find them in a question
-    said : shape (nodes, names), 1 where a name is a last cell of a map
-    topics : shape (nodes, names), 1 where it is the topic
+    said : shape (nodes, names), 1 if a name is a last cell of the node's map
+    topics : shape (nodes, names), 1 if it is the topic
     mentions : the long facts that mention topics
     """
 
@@ -183,7 +183,7 @@ class NameLinks:
 
         Parameters
         ----------
-        node_ids : the id of each row, those without a name too
+        node_ids : the id of each row, including nodes without a name
         """
         column = names.known.numbers
         own = [(row, names.nodes[node_id]) for row, node_id in enumerate(node_ids) if node_id in names.nodes]
@@ -216,7 +216,7 @@ class NameLinks:
         return {}
 
     def part(self, allowed: NDArray[np.bool_] | None) -> "LinkedNodes":
-        """The links of the nodes that a filter lets pass, as if there were no others; None for all."""
+        """The links of the allowed nodes, as if there were no others; of all nodes for None."""
         return self._all if allowed is None else recent(self._parts, allowed, self._part)
 
     def _part(self, allowed: NDArray[np.bool_]) -> "LinkedNodes":
@@ -230,7 +230,7 @@ class NameLinks:
         for mention in (mention for mention in self.mentions if allowed[mention.row]):
             columns = mention.columns
             if not is_topic[list(columns)].all():
-                # A topic of other nodes may also have hidden a shorter one of these.
+                # A topic of other nodes may also have hidden a shorter topic of these nodes.
                 columns = tuple(column[name] for name in cells.names_in(mention.text, but=mention.title))
             mentioned += [(mention.row, at) for at in columns]
         return _linked(_weights(said, topics, mentioned))
@@ -244,7 +244,7 @@ class LinkedNodes:
     ----------
     from_nodes : shape (names, nodes), the share of each node's weight that goes to each name
     from_names : shape (nodes, names), the share of each name's weight that goes to each node
-    frequency : shape (names,), in how many of the nodes each name is
+    frequency : shape (names,), the number of nodes with each name
     """
 
     from_nodes: csr_matrix
@@ -253,7 +253,7 @@ class LinkedNodes:
 
 
 def _marked(places: Iterable[Place], shape: tuple[int, int]) -> csr_matrix:
-    """1 at some places, each perhaps given several times."""
+    """A matrix with 1 at these places, each of which may be given several times."""
     at = np.array(sorted(set(places)), np.int64).reshape(-1, 2)
     return csr_matrix((np.ones(len(at)), (at[:, 0], at[:, 1])), shape=shape)
 

@@ -1,4 +1,4 @@
-"""The names of mind map cells, and those of them that a text has."""
+"""The names of mind map cells, and how they are found in a text."""
 
 import re
 from collections.abc import Collection
@@ -14,24 +14,24 @@ _LONGEST = 100  # characters of a name; longer cells are sentences
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 MOST_WORDS = 6
-"""Words of a name in a sentence; characters in scripts without spaces."""
+"""Largest number of words of a name in a sentence; of characters in scripts without spaces."""
 
 _ADDED = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")  # the name of "The Glass Wall (film)" is "The Glass Wall"
 
 
 @dataclass(frozen=True)
 class CellNames:
-    """Names to be found in sentences, normalised by :func:`~llama_index.ragkit.text.mentions.normalise`."""
+    """Names to find in sentences, normalised by :func:`~llama_index.ragkit.text.mentions.normalise`."""
 
     names: Collection[str]
 
     def names_in(self, text: str, but: str = "") -> list[str]:
-        """The names in a text, exactly as they are, in its order; those in lower case do not count in a text that marks
-        names by capitals.
+        """The names in a text, exact matches only, in the order of the text; if the text capitalises names, lower-case
+        matches do not count.
 
         Parameters
         ----------
-        but : a name that is not looked for
+        but : a name to ignore
         """
         if not _UNSPACED.search(text):
             words = normalise(text).split()  # a quick look, since few texts have a name
@@ -53,10 +53,10 @@ class CellNames:
 
 
 def name_of(text: str) -> str:
-    """The name of a cell, normalised, without what is added to it in brackets."""
+    """The name of a cell, normalised, without an addition in brackets at its end."""
     return normalise(_ADDED.sub("", text))
 
 
 def cell_name(text: str) -> str:
-    """The name by which a cell is found; "" for one that is too long to be a name."""
+    """The name by which a cell is found; "" if the cell is too long to be a name."""
     return name_of(text) if len(text) <= _LONGEST else ""

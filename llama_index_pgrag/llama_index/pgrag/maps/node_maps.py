@@ -1,8 +1,8 @@
-"""The mind map of a document as the mind maps of its nodes.
+"""Divides the mind map of a document into mind maps of its nodes.
 
-A fact belongs to the nodes whose text holds most of its words, and so do the routes above it. Words of a topic, a route
-or a fact that the text of its node lacks may stand in another node of the document: when that node goes, so must they.
-So it is noted which cell needs which other text.
+A fact belongs to the nodes whose text holds most of its words, and so do the routes above it. If the text of its node
+lacks words of a topic, a route or a fact, another node of the document may have them. When that node is removed, the
+words must be removed too, so each such cell records which other text it needs.
 """
 
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ __all__ = ["TOPIC", "Need", "NodeMap", "in_text", "node_maps"]
 TOPIC = -1  # stands for the row of a path in the needs of a topic
 _TOPIC_PHRASES = 3
 
-Need = tuple[int, int, int]  # path (or TOPIC), cell after the topic, place of the text that it needs
+Need = tuple[int, int, int]  # path (or TOPIC), cell after the topic, place of the needed text
 
 
 @dataclass
 class NodeMap:
-    """What one node has of the mind map of its document.
+    """One node's part of the mind map of its document.
 
     Attributes
     ----------
-    topic : that of the document
-    own_topic : what the topic becomes when the topic needs a text that is gone; "" if it needs none
+    topic : the topic of the document
+    own_topic : the topic that replaces it once a text that it needs is gone; "" if it needs none
     paths : fact paths with the topic
-    needs : cells with words that stand in another node's text only
+    needs : cells with words that only another node's text has
     """
 
     topic: str
@@ -44,12 +44,12 @@ def in_text(path: Path, words: TextWords) -> float:
 
 
 def node_maps(texts: Sequence[str], topic: str, parts: Sequence[tuple[Sequence[int], Sequence[Path]]]) -> list[NodeMap]:
-    """Distribute the facts of a document to its nodes.
+    """Distribute the facts of a document among its nodes.
 
     Parameters
     ----------
-    texts : those of the nodes
-    parts : for each part of the document that was read at once, the places of its nodes, and its fact paths
+    texts : the texts of the nodes
+    parts : for each part of the document that was read in one call, the places of its nodes, and its fact paths
 
     Returns
     -------
@@ -85,7 +85,7 @@ def node_maps(texts: Sequence[str], topic: str, parts: Sequence[tuple[Sequence[i
 
 
 def _holders(cell: str, own: int, words: Sequence[TextWords], places: Sequence[int]) -> list[int]:
-    """Which of some texts, one for each word, hold more of the words that the cell's own text lacks."""
+    """The texts that hold more of the words that the cell's own text lacks, one text for each such word."""
     found: dict[int, None] = {}
     for word in words[own].lacking(cell) if len(places) > 1 else ():
         shares = {i: words[i].share(word) for i in places}

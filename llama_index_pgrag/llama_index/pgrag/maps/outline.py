@@ -1,9 +1,9 @@
 """Mind maps from headings, key phrases and sentences, without a language model.
 
 The topic is the title of the passage, given or its heading, else its key phrases. The facts are its sentences, each
-under the headings above it and under the key phrase that it shares with another sentence of its section, so that
-sentences on one subject form a branch. Lines of code, the cells of tables, page numbers and other lines that say
-nothing by themselves are no facts, unless the passage has nothing else.
+under the headings above it and under a key phrase that it shares with another sentence of its section, so that
+sentences on the same subject form a branch. Lines of code, table cells, page numbers and other lines that say nothing
+by themselves are not facts, unless the passage has nothing else.
 """
 
 import re
@@ -32,7 +32,7 @@ def outline(passage: PassageText, language: str | None = None) -> tuple[str, lis
 
     Returns
     -------
-    topic, paths : every path begins with the topic. A passage without a letter or digit has no paths
+    topic, paths : every path begins with the topic; a passage without a letter or digit has no paths
 
     >>> outline(PassageText("The lamp", "It burned oil. Ada lit it."))
     ('The lamp', [('The lamp', 'It burned oil.'), ('The lamp', 'Ada lit it.')])
@@ -84,7 +84,7 @@ def _facts(body: str, language: str | None) -> list[str]:
 
 
 def _branches(facts: list[tuple[Path, str]], phrases: list[str]) -> list[Path]:
-    """For each fact, the phrase of greatest weight that it shares with another fact of its section, else ()."""
+    """For each fact, the phrase of greatest weight that it shares with another fact of its section; () if none."""
     within = [[p for p in phrases if p.casefold() in fact.casefold() and p != fact] for _, fact in facts]
     sharing = Counter((routes, p) for (routes, _), found in zip(facts, within, strict=True) for p in found)
     shared = [[p for p in found if sharing[routes, p] > 1] for (routes, _), found in zip(facts, within, strict=True)]

@@ -2,8 +2,8 @@
 
 The lexical score is the F-measure of ROUGE-L from `rouge-score`, over words, and over single characters in scripts
 without spaces. The semantic score is the cosine of the embeddings of text and statements, as in the published code, or
-BERTScore, as in the paper. The published ROUGE-L threshold is 0.75 in the paper (appendix C) and 0.15 in the code:
-statements that are r times shorter than the text cannot score more than 2 / (1 + r), which is 0.55 at the paper's own
+BERTScore, as in the paper. The ROUGE-L threshold is 0.75 in the paper (appendix C) and 0.15 in the published code. If
+statements are r times shorter than the text, they score at most 2 / (1 + r), which is 0.55 at the paper's own
 compression ratio of 2.64.
 """
 
@@ -43,7 +43,7 @@ class Check:
 
 
 class _Tokenizer:
-    """A tokenizer for `rouge-score`, whose own keeps only ASCII."""
+    """A tokenizer for `rouge-score`, whose own tokenizer keeps only ASCII."""
 
     def tokenize(self, text: str) -> list[str]:
         return lexical_tokens(text)[:_MOST_TOKENS]
@@ -61,9 +61,9 @@ def lexical_tokens(text: str) -> list[str]:
 def rouge_l(reference: str, text: str) -> float:
     """F-measure of ROUGE-L (Lin 2004), in [0, 1]; 0 if either text has no word.
 
-    Every word of one text is compared with every word of the other, so only the first 4,000 of each count.
+    Every word of one text is compared with every word of the other, so only the first 4,000 words of each count.
     """
-    # Deferred: it imports NLTK, which imports scikit-learn and pandas where they are installed, for some seconds.
+    # Deferred: it imports NLTK, which imports scikit-learn and pandas if installed; this takes seconds.
     from rouge_score import rouge_scorer  # type: ignore[import-untyped]
 
     scorer = rouge_scorer.RougeScorer(["rougeL"], tokenizer=_Tokenizer())
@@ -83,7 +83,7 @@ def bert_scores(references: Sequence[str], texts: Sequence[str], scorer: Scorer)
 
     Parameters
     ----------
-    scorer : such as `bert_score.BERTScorer(model_type=..., num_layers=...)`, with a model of your choice
+    scorer : for example `bert_score.BERTScorer(model_type=..., num_layers=...)`, with a model of your choice
     """
     if len(references) != len(texts):
         raise ConfigurationError(f"There are {len(references)} references for {len(texts)} texts.")

@@ -16,7 +16,7 @@ class Allowed:
 
     Attributes
     ----------
-    chunks, facts, topics : boolean masks over the rows; a topic passes if one of its facts does
+    chunks, facts, topics : boolean masks over the rows; a topic passes if at least one of its facts passes
     nodes : ids of the nodes that pass
     """
 
@@ -31,7 +31,7 @@ class Allowed:
 
     @classmethod
     def of(cls, graph: PseudoGraph, chunks: Mask | None) -> "Allowed":
-        """The facts of the chunks that pass, and the topics over them."""
+        """The facts of the chunks that pass, and their topics."""
         if chunks is None:
             return cls()
         ids = graph.chunks.ids

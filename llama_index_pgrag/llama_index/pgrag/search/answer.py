@@ -21,7 +21,7 @@ __all__ = ["Answer"]
 
 Floats = NDArray[np.float64]
 
-_PATHS = 500  # that are ranked; more if more results are asked for
+_PATHS = 500  # to rank; more if more results are wanted
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Answer:
     config : the options
     key_points : the key points
     cosines : shape (key points, nodes)
-    near : how near nodes are to the question
+    near : the nearness of nodes to the question
     facts : the facts, and the walk over the candidate maps
-    names : the walk over names; None without one
-    nodes : shape (nodes,), their scores; -inf for nodes that are no results
-    paths : shape (facts,), the scores of fact paths without their words, likewise
-    wanted : how many results are asked for
+    names : the walk over names; None without a walk
+    nodes : shape (nodes,), their scores; -inf for nodes that are not results
+    paths : shape (facts,), the scores of fact paths without their words; -inf for paths that are not results
+    wanted : the number of results wanted
     fallback : which part of the method was not used, and why; empty otherwise
     """
 
@@ -62,7 +62,7 @@ class Answer:
 
     @property
     def added(self) -> list[Structure]:
-        """What names and facts add to the nearness of nodes."""
+        """The contributions of names and facts to the scores of nodes, beyond nearness."""
         shown = np.isfinite(self.nodes) & np.isfinite(self.near.scores)
         both, names = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
         both[shown] = self.nodes[shown] - self.near.scores[shown]
@@ -104,7 +104,7 @@ class Answer:
         return {fact.id: row for row, fact in enumerate(self.facts.template.facts)}
 
     def best_fact(self, node_id: str) -> MergedPath | None:
-        """The fact of a node that is nearest to a key point; None if it has none."""
+        """The fact of a node that is nearest to a key point; None if the node has no fact that counts."""
         facts = self.graph.of_node.get(node_id, ())
         rows = self.graph.facts.rows_of([fact.id for fact in facts])
         counted = np.isfinite(self.facts.nearness[rows])  # a filter may exclude some of them
@@ -115,5 +115,5 @@ class Answer:
         return MergedPath(own[best], float(self._shown(self.paths[rows[best]], self.paths)), (own[best],))
 
     def _shown(self, scores: Floats, of: Floats) -> Floats:
-        """Scores as numbers in [0, 1]; shares of support are."""
+        """Scores mapped to [0, 1]; shares of support already are."""
         return scores if self.config.ranking == "support" else result_scores(scores, of)

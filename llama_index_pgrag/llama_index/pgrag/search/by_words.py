@@ -1,10 +1,10 @@
 """Cells without vectors are compared with key points by their words.
 
-Facts that were read without a language model are sentences of the text that is embedded anyway: vectors of their own
-find nothing that the vector of their node and their words do not. So the nodes that are nearest to a question are
-chosen first, and then the cells of these are ranked by BM25 among each other. The scores take the place of cosines in
-the walk over the candidate maps: a cell has the coordinates s_k, its scores for the key points k as shares of the best
-of them, and one more that makes its length 1, so that its cosine to the unit vector of k is s_k.
+Facts that were read without a language model are sentences of the text that is embedded anyway. Their own vectors find
+nothing that their words and the vector of their node do not. So the nodes nearest to a question are chosen first, and
+then their cells are ranked by BM25 among each other. The scores take the place of cosines in the walk over the
+candidate maps. A cell has the coordinates s_k, its scores for the key points k as shares of the best score, and one
+more that makes its length 1, so its cosine to the unit vector of k is s_k.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,7 +25,7 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 __all__ = ["MORE_NODES", "cells_by_words"]
 
 MORE_NODES = 10
-"""Nodes whose cells are compared beyond as many as results are wanted: some have no fact, or one that others have."""
+"""Nodes whose cells are compared in addition to the number of wanted results: some have no fact, or a shared one."""
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 def cells_by_words(
     graph: PseudoGraph, scores: Floats, wanted: int, key_points: Sequence[str]
 ) -> tuple[PseudoGraph, list[Vector]]:
-    """The graph of the best nodes with vectors of words for its cells, and those of the key points.
+    """The graph of the best nodes, with vectors of words for its cells; and the vectors of the key points.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def cells_by_words(
 
 
 def _vectors(texts: Collection[str], key_points: Sequence[str]) -> NDArray[np.float32]:
-    """The vectors of some cells, shape (cells, key points + 1), of unit length."""
+    """The unit vectors of some cells, shape (cells, key points + 1)."""
     words = LexicalIndex().changed((), {str(i): lexical_terms(text) for i, text in enumerate(texts)})
     found = np.zeros((len(texts), len(key_points) + 1))
     for k, point in enumerate(key_points if len(texts) else ()):

@@ -1,12 +1,13 @@
 """The candidate mind maps of a question (section 2.4, steps 1 to 3).
 
-1. Seed topics: the nearest to the question.
+1. Seed topics: the topics nearest to the question.
 2. Topic walk: topics that share a super-topic with a seed.
-3. Fact walk: topics of facts that share a super-fact with a fact of a seed. In the paper, not in the published code.
-4. Entry by facts: topics of the facts that are nearest to a key point. Not in the paper: steps 1 to 3 reach at most
-   `max_topics` maps, and only through their titles.
+3. Fact walk: topics of facts that share a super-fact with a fact of a seed. This is in the paper but not in the
+   published code.
+4. Entry by facts: topics of the facts nearest to a key point. This is not in the paper, whose steps 1 to 3 reach at
+   most `max_topics` maps, and only through their titles.
 
-Topics from 2 and 3 are ranked by their cosine to the question and limited so that 1 to 3 give at most `max_topics`.
+Topics from steps 2 and 3 are ranked by their cosine to the question; steps 1 to 3 together give at most `max_topics`.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ def find_candidates(
     config: SearchConfig,
     allowed: Allowed,
 ) -> list[Candidate]:
-    """The mind maps to search, each once, the seeds first.
+    """The mind maps to search, each once, seeds first.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def find_candidates(
         for topic_id in found:
             for other in super_topics.together(topic_id):
                 reached.setdefault(other, "topic walk")
-    walked: set[str] = set()  # facts of super-facts that were walked: one of many equal facts is walked once
+    walked: set[str] = set()  # facts of walked super-facts, so that each super-fact is walked once
     facts = [f.id for topic_id in found for f in graph.maps[topic_id].facts if config.fact_walk and allowed.fact(f)]
     super_facts = _among(graph.super_facts, graph.facts, allowed.facts, facts)
     for fact_id in facts:
@@ -92,7 +93,7 @@ def _among(super_nodes: SuperNodes, rows: Snapshot, mask: Mask | None, of: Seque
 def _nearest(
     graph: PseudoGraph, question: Vector, topic_ids: Sequence[str], mask: Mask | None
 ) -> list[tuple[str, float]]:
-    """Topics that pass the mask with their cosine to the question, best first."""
+    """The topics that pass the mask, with their cosine to the question, best first."""
     if not topic_ids:
         return []
     chosen = np.zeros(len(graph.topics), dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""Fact paths as a structured context that writes their common cells once."""
+"""Fact paths as a structured context that contains their common cells only once."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,9 +1,9 @@
 """The walk over names in a database: rows are read as the walk reaches them.
 
-It is the walk of :mod:`llama_index.pgrag.search.name_walk` with two differences, so that its cost does not grow with
-the index. In each step, rows that were not read before are read for the `ROWS_A_STEP` nodes and names that have most of
-the walk; what others would pass on is left out. A name with more links than one row holds passes nothing on: a node
-would get less than a five-hundredth of it.
+This is the walk of :mod:`llama_index.pgrag.search.name_walk` with two differences, so that its cost does not grow with
+the index. Each step reads new rows only for the `ROWS_A_STEP` unread nodes and names with most of the walk; other
+unread ones pass nothing on. A name with more links than one row holds also passes nothing on: a node would get less
+than a five-hundredth of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,20 +24,20 @@ __all__ = ["ROWS_A_STEP", "Allowed", "FrontierWalk", "Mass"]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Allowed = Callable[[Ints], NDArray[np.bool_]]
-"""Numbers of nodes, distinct -> whether they may be returned."""
+"""Distinct numbers of nodes -> whether each may be returned."""
 
 ROWS_A_STEP = 1_000
 
 
 class Mass(NamedTuple):
-    """How much of a walk is where: numbers of rows, ascending, and their shares."""
+    """The distribution of a walk over rows: their numbers, ascending, and their shares."""
 
     rows: Ints
     shares: Floats
 
     @classmethod
     def of(cls, rows: Sequence[int] | Ints, shares: Sequence[float] | Floats) -> "Mass":
-        """Shares of rows, those of the same row added up."""
+        """Shares of rows; shares of the same row are added up."""
         distinct, inverse = np.unique(np.asarray(rows, np.int64), return_inverse=True)
         totals = np.bincount(inverse.ravel(), np.asarray(shares, np.float64), len(distinct))
         return cls(distinct, totals.astype(np.float64))
@@ -59,11 +59,11 @@ class FrontierWalk:
     def __init__(self, reader: GraphReader, allowed: Allowed | None = None) -> None:
         self._reader = reader
         self._allowed = allowed
-        self._known: dict[int, bool] = {}  # nodes, whether they are allowed
+        self._known: dict[int, bool] = {}  # node -> whether it is allowed
         self._links: dict[int, Mass] = {}  # row -> the share of its weight that goes to each neighbor
 
     def seeds(self, texts: Sequence[str]) -> tuple[list[str], Mass]:
-        """The names in some texts, best first, and what the walk starts with at each."""
+        """The names in some texts, best first, and the mass with which the walk starts at each."""
         unspecific: set[str] = set()
         numbers = [np.empty(0, np.int64)]
         for text in texts:
@@ -79,7 +79,7 @@ class FrontierWalk:
         return [labels[i] for i in best], Mass.of(rows.nodes[order][best], weights[best])
 
     def spread(self, names: Mass, nodes: Mass) -> Mass:
-        """What reaches each node in all steps together."""
+        """The mass that reaches each node in all steps together."""
         total = nodes
         for _ in range(STEPS):
             names, nodes = self._passed(nodes), self._passed(names)
@@ -87,7 +87,7 @@ class FrontierWalk:
         return total
 
     def _passed(self, mass: Mass) -> Mass:
-        """What rows pass on to their neighbors."""
+        """The mass that rows pass on to their neighbors."""
         known = np.array([row in self._links for row in mass.rows.tolist()], np.bool_)
         unknown = np.flatnonzero(~known)
         unknown = unknown[np.argsort(-mass.shares[unknown], kind="stable")[:ROWS_A_STEP]]
@@ -102,7 +102,7 @@ class FrontierWalk:
         return Mass.of(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _keep(self, rows: NodeRows) -> Floats:
-        """Remember the links of rows; returns how many nodes each is linked to."""
+        """Keep the links of rows; returns the number of nodes to which each is linked."""
         links, starts = _weighed(rows, self._seen(rows.records))
         counts = np.diff(starts).astype(np.float64)
         bounds = zip(rows.nodes.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
@@ -112,7 +112,7 @@ class FrontierWalk:
         return counts
 
     def _seen(self, records: NDArray[np.void]) -> NDArray[np.bool_]:
-        """Which links are of nodes that are allowed; each node is asked for once."""
+        """Which links come from allowed nodes; each node is checked once."""
         if self._allowed is None:
             return np.ones(len(records), np.bool_)
         distinct, inverse = np.unique(records["source"], return_inverse=True)
@@ -126,8 +126,8 @@ class FrontierWalk:
 
 
 def _weighed(rows: NodeRows, seen: NDArray[np.bool_]) -> tuple[Mass, Ints]:
-    """The neighbors of all rows, one row after the other, with the share of its weight that goes to each; and where
-    each row begins, and the last ends.
+    """The neighbors of all rows, row after row, with the share of the row's weight that goes to each; and where each
+    row begins, and the last ends.
 
     Parameters
     ----------

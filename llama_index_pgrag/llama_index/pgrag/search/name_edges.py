@@ -1,8 +1,8 @@
-"""What a node adds to the stored links of names, and takes away with it.
+"""The stored links of names that a node adds, and that are removed with it.
 
-A link joins a node and a name, as :class:`~llama_index.pgrag.maps.name_links.NameLinks` has them. Which topics a long
-fact mentions depends on which topics there are, so a node also keeps the *word pairs* by which it is found when a topic
-comes or goes: two adjacent words of its long facts of which one may be of a name, or one such word.
+A link joins a node and a name, as in :class:`~llama_index.pgrag.maps.name_links.NameLinks`. The topics that a long fact
+mentions depend on which topics exist. So a node also stores *word pairs*, by which it is found when a topic is added or
+removed: two adjacent words of its long facts, at least one of which may belong to a name, or one such word.
 """
 
 import re
@@ -35,18 +35,18 @@ Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
 _NAME, _CHUNK, _PAIR = 0, 1, 2  # kinds of numbers
 
 SAID, MENTIONED, TOPIC = 0, 1, 2
-"""Kinds of edges: to a name that is a last cell, that a long fact mentions, or that is the topic."""
+"""Kinds of edges: to a name that is a last cell, to one that a long fact mentions, and to the topic."""
 
 _UNIT = re.compile(f"[{UNSPACED}]|[^\\s{UNSPACED}]+")
 
 
 def phrases_in(paths: Iterable[Path]) -> set[str]:
-    """The phrases of the long facts of a node that are topics, if there are such topics."""
+    """The phrases in the long facts of a node that would count as mentions if topics had these names."""
     return {phrase for text in long_facts(paths) for phrase in _phrases(text, MOST_WORDS)}
 
 
 def pair_numbers(names: Iterable[str]) -> list[int]:
-    """The rows by which nodes are found that may mention some names, ascending."""
+    """The rows by which the nodes that may mention these names are found, ascending."""
     return sorted({_pair_number(pair) for name in names for pair in _pairs(name)})
 
 
@@ -57,7 +57,7 @@ def _pairs(phrase: str) -> list[str]:
 
 @dataclass
 class _Recorder:
-    """Knows no phrase, and keeps what is asked."""
+    """Contains no phrase, but keeps the phrases that were looked up."""
 
     asked: dict[str, None] = field(default_factory=dict)
 
@@ -90,7 +90,7 @@ def _pair_number(pair: str) -> int:
 
 
 def name_change(before: Mapping[str, NodeNames], after: Mapping[str, NodeNames]) -> tuple[EdgeChange, dict[int, str]]:
-    """The difference between what some nodes have added and what they add, and the labels of its rows."""
+    """The difference between the earlier and the new edges of some nodes, and the labels of its rows."""
     change = [
         edge for nodes, count in ((before, -1), (after, 1)) for i, n in nodes.items() for edge in _edges(i, n, count)
     ]
@@ -108,7 +108,7 @@ def _edges(node_id: str, names: NodeNames, count: int) -> Iterator[Edge]:
     for name, kind in [*links, *([(names.topic, TOPIC)] if names.topic else [])]:
         yield chunk, name_number(name), chunk, kind, count
         yield name_number(name), chunk, chunk, kind, count
-    for name in {*names.said, names.topic} - {""}:  # what is mentioned is a topic elsewhere
+    for name in {*names.said, names.topic} - {""}:  # mentioned names are topics of other nodes
         yield from ((key, at, source, kind, count) for key, at, source, kind, _ in _found_by(name))
     for pair in {pair for text in names.long for phrase in _phrases(text, 2) for pair in _pairs(phrase)}:
         yield _pair_number(pair), chunk, chunk, 0, count

@@ -1,11 +1,11 @@
-"""The walk over names: which nodes are reached from what a question names, over the names that mind maps share.
+"""The walk over names: which nodes are reached from the names in a question, over the names that mind maps share.
 
-Not in the paper: paper and code find a map only by the cosine of its topic to the whole question, and never follow a
-fact ("part of: Lewis Range") to a map with that name. Multi-hop questions need this.
+This is not in the paper. Paper and code find a map only by the cosine of its topic to the whole question, and never
+follow a fact ("part of: Lewis Range") to a map with that name. Multi-hop questions need this.
 
 The walk starts from the names in the question, each with the weight 1 / (number of nodes with it), and from the nodes
-nearest to the question with a total of `NODE_SEEDS`; it goes from nodes to names and back, each step weighing
-`DAMPING`, so that a name in few maps leads further than one in many.
+nearest to the question with a total of `NODE_SEEDS`. It goes from nodes to names and back, and each step is weighted by
+`DAMPING`. So a name in few maps leads further than a name in many.
 """
 
 from collections.abc import Container, Sequence
@@ -27,19 +27,19 @@ STEPS = 8
 DAMPING = 0.7
 NODE_SEEDS = 0.01
 
-_LOWER_CASE = 0.01  # of a name in lower case where the question marks names by capitals: it may be a common word
+_LOWER_CASE = 0.01  # weight of a lower-case name in a question that capitalises names: it may be a common word
 
 
 @dataclass(frozen=True)
 class NameWalk:
-    """What a walk over names says about the nodes.
+    """The result of a walk over names.
 
     Attributes
     ----------
     named : the names in the question, best first
     shares : shape (nodes,), relative to the best, in [0, 1]; zeros if the walk says nothing
-    trust : how far it is to be trusted for this question, in [0, 1]
-    reason : why it says nothing; empty otherwise
+    trust : how far the walk can be trusted for this question, in [0, 1]
+    reason : why the walk says nothing; empty otherwise
     """
 
     named: Sequence[str]
@@ -55,7 +55,7 @@ def walk_names(
 
     Parameters
     ----------
-    texts : the question, and its key points
+    texts : the question and its key points
     nearness, cosines : shape (nodes,), of the question and the nodes
     allowed : shape (nodes,), the nodes that the walk may touch; None for all
     """
@@ -74,11 +74,11 @@ def walk_names(
 
 
 def walked(named: Sequence[str], nearness: Floats, shares: Floats, allowed: Mask | None = None) -> NameWalk:
-    """What a walk with these shares says.
+    """The result of a walk with these shares.
 
     Parameters
     ----------
-    named : the names that it started from; none if the question names nothing
+    named : the names from which it started; empty if the question names nothing
     nearness, shares, allowed : shape (nodes,), see :func:`walk_names`
     """
     if not named:
@@ -96,7 +96,7 @@ def name_seeds(
 
     Parameters
     ----------
-    frequency : shape (names,), in how many nodes each name is
+    frequency : shape (names,), the number of nodes with each name
     unspecific : see `KnownNames.find`
     """
     seeds = np.zeros(len(frequency))
@@ -109,7 +109,7 @@ def name_seeds(
 
 
 def _spread(part: LinkedNodes, names: Floats, nodes: Floats) -> Floats:
-    """What reaches each node in all steps together."""
+    """The mass that reaches each node in all steps together."""
     total: Floats = nodes.copy()
     for _ in range(STEPS):
         names, nodes = DAMPING * (part.from_nodes @ nodes), DAMPING * (part.from_names @ names)

@@ -1,13 +1,13 @@
 """The order of the fact paths that answer a question.
 
-Vectors and nodes give the best paths (:mod:`~llama_index.pgrag.search.ranking`). These are then ranked by what takes
-their texts, or the other paths, to see:
+Vectors and nodes give the best paths (:mod:`~llama_index.pgrag.search.ranking`). Two criteria that need their texts, or
+the other paths, then rank these:
 
-- *Words.* The BM25 score of a path among the best paths counts beside its cosine, with the weight of BM25 in the
-  nearness of nodes, which is larger where the cosines of the question cannot be trusted.
-- *Repetition.* Where a walk over names is trusted, the facts of an answer lie in several of the nodes that it leads to,
-  but the best of these may alone have more facts than are asked for. Each further fact of a node therefore counts less,
-  as far as the walk counts.
+- *Words.* The BM25 score of a path among the best paths counts in addition to its cosine. Its weight is that of BM25 in
+  the nearness of nodes, which is larger if the cosines of the question cannot be trusted.
+- *Repetition.* If a walk over names is trusted, the facts of an answer lie in several of the nodes to which it leads,
+  but the best of these nodes alone may have more facts than are wanted. So each further fact of a node counts less, as
+  far as the walk counts.
 
 Neither is in the paper.
 """
@@ -29,23 +29,23 @@ __all__ = ["REPEATED", "rank_paths"]
 Floats = NDArray[np.float64]
 
 REPEATED = 2.0
-"""What each earlier fact of the same node takes from the score of a path, in weights of the walk over names."""
+"""Penalty of a path for each earlier fact of the same node, in units of the weight of the walk over names."""
 
-_WORDS = 200  # paths whose words are compared: some 10 ms
+_WORDS = 200  # paths whose words are compared; takes about 10 ms
 
 
 def rank_paths(
     graph: PseudoGraph, scores: Floats, count: int, question: str, lexical_weight: float, repeated: float
 ) -> list[tuple[int, float]]:
-    """The best paths with their scores, best first, of equal ones the first in canonical order.
+    """The best paths with their scores, best first; equal scores in the canonical order.
 
     Parameters
     ----------
-    scores : shape (facts,), without their words; -inf for those that are no results
-    count : how many paths are ranked
-    question : the texts that facts are compared with
-    lexical_weight : weight of BM25 for this question, in [0, 1]; the scores have the cosines with the rest
-    repeated : what each earlier fact of the same node takes from a score, at least 0
+    scores : shape (facts,), without their words; -inf for facts that are not results
+    count : number of paths to rank
+    question : the text with which facts are compared
+    lexical_weight : weight of BM25 for this question, in [0, 1]; `scores` already have the cosines with the rest
+    repeated : penalty for each earlier fact of the same node, at least 0
     """
     rows = best_rows(scores, count, graph.facts)
     found = scores[rows]
@@ -64,8 +64,9 @@ def rank_paths(
 
 
 def _words(graph: PseudoGraph, rows: Sequence[int], question: str) -> Floats:
-    """The BM25 scores of some paths among each other, in standard deviations of the hundred best, and after them that
-    of a path without a word of the question; zeros if no path has one."""
+    """The BM25 scores of some paths among each other, in standard deviations of the hundred best, and as the last one
+    the score of a path without a word of the question; zeros if no path has such a word.
+    """
     texts = {fact_id: lexical_terms(graph.fact(fact_id).text) for fact_id in (graph.facts.ids[row] for row in rows)}
     (found,) = LexicalIndex().changed((), texts).scores(question)
     return standardised(np.append(found, 0.0), by=found) if found.any() else np.zeros(len(rows) + 1)

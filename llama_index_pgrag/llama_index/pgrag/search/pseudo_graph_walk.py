@@ -4,20 +4,20 @@ The candidates are a *template*: one row for each fact path, one column for each
 and the last cell of a row its fact. Rows of different length are padded with -1. Let s_k(c) be the cosine of key point
 k with cell c, and v that of a seed (a fact that is near to the key point):
 
-1. Control. A cell whose difference to v is at most `support` contributes s, one with at most `fuzzy` half of s; any
-   other cell is rejected and contributes nothing.
-2. Pathway. From the seed to the left, up to the first rejected cell: the last cell before it is the boundary. All rows
-   below the cell at the boundary are reachable, each to the right, up to its first rejected cell.
+1. Control. A cell whose difference to v is at most `support` contributes s; a cell with at most `fuzzy` contributes
+   half of s. Any other cell is rejected and contributes nothing.
+2. Pathway. The walk goes from the seed to the left, up to the first rejected cell; the last cell before it is the
+   boundary. All rows below the cell at the boundary are reachable, each to the right, up to its first rejected cell.
 3. Staining. The contributions of the reachable cells, summed over all seeds of all key points, are the aggregate
-   matrix; the score of a path is the sum of its row.
+   matrix. The score of a path is the sum of its row.
 
-Differences from the paper and the published code, with an option for the published behaviour where possible:
+Differences from the paper and the published code, with an option for the published behaviour if possible:
 
 - The difference is v - s (`signed`): a cell that is nearer to the key point than the seed supports it. With `absolute`,
   as published, the walk stops at the ancestors that match best.
 - Rows below one cell are found by its id. The published code requires them to be adjacent, which nothing ensures.
 - Cells with a negative cosine to the key point contribute nothing; in the published code they lower the sum.
-- Only paths with a positive score are results; the published code fills the list with rows that score 0.
+- Only paths with a positive score are results; the published code fills the list with rows of score 0.
 - The right boundary of a row is its last cell (Eq. 7 as printed gives the first).
 """
 
@@ -55,9 +55,9 @@ def walk(ids: Ids, sims: Sims, num_seeds: int, control: Control = SIGNED_CONTROL
     Parameters
     ----------
     ids : shape (rows, columns), cell ids; equal ids in a column are one cell; -1 is padding, only at the end of a row.
-        A row of padding only scores 0
-    sims : shape (key points, rows, columns), cosines; those of padding are not read
-    num_seeds : rows that each key point starts from (the nearest facts; ties by row), at least 1
+        A row with only padding scores 0
+    sims : shape (key points, rows, columns), cosines; the values of padding are not read
+    num_seeds : number of rows from which each key point starts (the nearest facts; ties by row), at least 1
     control : when a cell supports a seed
 
     Returns

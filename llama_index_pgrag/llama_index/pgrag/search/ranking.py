@@ -1,28 +1,31 @@
 """Ranking of fact paths and of source nodes for a question.
 
-With z, cosines and BM25 scores in standard deviations of their hundred best for this question, a node p with the facts
-F(p) has the score
+Let z(x) be a cosine or BM25 score in standard deviations of the hundred best for this question. With the question q and
+the key points k, a node p with the facts F(p) has the score
 
     s(p) = nearness(p) + fact_weight * z(best(p)) + bridge_weight * t * log share(p)
     best(p) = max(cos(q, p), max_{f in F(p), k} cos(k, f))
 
-over the question q and the key points k: its nearness (:mod:`llama_index.ragkit.vectors.nearness`), the cosine of its
-nearest fact, or its own if that is larger, which counts less where the cosines of the question cannot be trusted
-(:mod:`~llama_index.ragkit.vectors.cosine_trust`), and its share of the walk over names
-(:mod:`~llama_index.pgrag.search.name_walk`), which counts as far as the walk can be trusted for this question, t in
-[0, 1]. A node counts as one of its texts because facts leave out much of some nodes: a page of tables has few sentences
-that are facts, and pages of prose, with twenty each, would pass it by their number. A fact path f with the aggregate
-score w(f) of the walk over the candidate maps has the score
+It is the sum of three terms:
+
+- The nearness of the node (:mod:`llama_index.ragkit.vectors.nearness`).
+- The cosine of its nearest fact, or its own if that is larger. It counts less if the cosines of the question cannot be
+  trusted (:mod:`~llama_index.ragkit.vectors.cosine_trust`). The node itself counts because facts leave out much of some
+  nodes: a page of tables has few sentences that are facts, and pages of prose, with twenty each, would outnumber it.
+- Its share of the walk over names (:mod:`~llama_index.pgrag.search.name_walk`). It counts as far as the walk can be
+  trusted for this question, t in [0, 1].
+
+A fact path f with the aggregate score w(f) of the walk over the candidate maps has the score
 
     s(f) = (1 - l) z(max_k cos(k, f)) + walk_weight * w(f) / max w + s(p)
 
-where l is the weight of BM25 in the nearness of nodes for this question; the best paths are then ranked by their words
-too (:mod:`~llama_index.pgrag.search.path_ranking`).
+where l is the weight of BM25 in the nearness of nodes for this question. The best paths are then also ranked by their
+words (:mod:`~llama_index.pgrag.search.path_ranking`).
 
-Shifting or stretching all cosines changes no ranking. Nodes are long and cover several subjects, facts are short and
-lack context: together they rank better than either.
+Shifting or stretching all cosines changes no ranking. Nodes are long and cover several subjects; facts are short and
+lack context. Together they rank better than either.
 
-The published ranking, `ranking="support"`, is by w alone: paths that no seed reached are no results, and a node has the
+The published ranking, `ranking="support"`, uses only w: paths that no seed reached are not results, and a node has the
 support of its best path.
 """
 
@@ -48,7 +51,7 @@ __all__ = ["FactScores", "MergedPath", "Scored", "nearness_of_nodes", "node_scor
 Floats = NDArray[np.float64]
 Scored = tuple[FactPath, float]
 
-_EXACT = 5_000  # facts; a corpus has ten times as many facts as nodes, whose cosines must not take a tenth of a second
+_EXACT = 5_000  # facts; there are ten times as many as nodes, so exact cosines of all would take a tenth of a second
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class FactScores:
     cosines : shape (key points, facts)
     nearness : shape (facts,), the best cosine to a key point in standard deviations of the hundred best; -inf for facts
         that do not count
-    support : shape (facts,), their shares of the walk relative to the best
+    support : shape (facts,), the shares of the walk, relative to the best
     candidates, template, cell_cosines, sims, walked : the steps of the walk; `sims` are the cosines of the cells in the
         unit of the control
     """
@@ -112,12 +115,12 @@ def node_scores(
     names: NameWalk | None,
     config: SearchConfig,
 ) -> Floats:
-    """The scores of all nodes, shape (nodes,); -inf for those that may not be shown.
+    """The scores of all nodes, shape (nodes,); -inf for nodes that may not be shown.
 
     Parameters
     ----------
-    near : of the nodes to the question; -inf in its scores for nodes that may not be shown
-    names : the walk over names, None without one
+    near : the nearness of the nodes to the question; its scores are -inf for nodes that may not be shown
+    names : the walk over names; None without a walk
     """
     nearness, cosines = near.scores, near.cosines
     shown = np.isfinite(nearness)
@@ -137,7 +140,7 @@ def node_scores(
 def nearness_of_nodes(
     near: Nearness, names: NameWalk | None, config: SearchConfig, best: Floats | None = None
 ) -> Floats:
-    """The scores of all nodes, shape (nodes,); -inf for those that may not be shown.
+    """The scores of all nodes, shape (nodes,); -inf for nodes that may not be shown.
 
     Parameters
     ----------
@@ -148,7 +151,7 @@ def nearness_of_nodes(
     scores = np.full(len(shown), -np.inf)
     scores[shown] = near.scores[shown]
     if config.fact_weight:
-        # Facts are dense scores too, and count as far as those of the question can be trusted.
+        # Scores of facts are also cosines, so they count as far as the question's cosines can be trusted.
         usual = 1 - config.lexical_weight
         trusted = (1 - near.lexical_weight) / usual if usual else 1.0
         dense = near.cosines if best is None else best
@@ -161,11 +164,11 @@ def nearness_of_nodes(
 def path_scores(
     graph: PseudoGraph, facts: FactScores, nodes: Floats | None, lexical_weight: float, config: SearchConfig
 ) -> Floats:
-    """The scores of all fact paths, shape (facts,), without those of their words; -inf for those that are no results.
+    """The scores of all fact paths, shape (facts,), without their words; -inf for paths that are not results.
 
     Parameters
     ----------
-    nodes : result of :func:`node_scores`; None for paths alone
+    nodes : result of :func:`node_scores`; None for only the paths
     lexical_weight : weight of their words for this question, in [0, 1]; the cosines have the rest
     """
     if config.ranking == "support":
@@ -181,7 +184,7 @@ def path_scores(
 
 @dataclass(frozen=True)
 class MergedPath:
-    """Facts with the same text as one result: the best of them, and all of them."""
+    """Facts with the same text as one result: the best fact, its score, and all facts."""
 
     fact: FactPath
     score: float

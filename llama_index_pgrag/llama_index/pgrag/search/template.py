@@ -39,7 +39,7 @@ class Template:
 
 
 def make_template(graph: PseudoGraph, candidates: Sequence[Candidate], allowed: Allowed) -> Template:
-    """The template of the facts that pass the filter; rows in the order of the candidates, then of their maps."""
+    """The template of the facts that pass the filter, with rows in the order of the candidates, then of their maps."""
     facts: list[FactPath] = []
     rows: list[list[int]] = []
     places: dict[tuple[str, str], int] = {}
