@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from llama_index.hipporag.graph.numbering import Numbering
 from llama_index.hipporag.graph.packed_facts import PackedFacts
+from llama_index.ragkit.text.packed_phrases import PackedPhrases
 from llama_index.ragkit.text.packed_words import PackedWords
 
 keys = st.lists(st.sampled_from("abcdefgh"), max_size=6)
@@ -26,13 +27,19 @@ def same(numbering: Numbering[str], known: list[str]) -> None:
     assert all(key not in numbering and numbering.get(key, -1) == -1 for key in set("abcdefgh") - set(known))
 
 
-@given(steps, st.booleans())
+packed = PackedPhrases.of_arrays(PackedPhrases.to_arrays(["c", "a"]))
+
+
+@given(
+    steps,
+    st.sampled_from(
+        [Numbering[str](), Numbering.of_packed(PackedWords(["c", "a"])), Numbering.of_packed(packed, packed.find)]
+    ),
+)
 def test_every_version_stays_what_it_was_whatever_is_made_of_it(
-    steps: list[tuple[str, list[str], int]], is_stored: bool
+    steps: list[tuple[str, list[str], int]], first: Numbering[str]
 ):
-    first = ["c", "a"] if is_stored else []
-    of_file = Numbering.of_packed(PackedWords(first)) if is_stored else Numbering[str]()
-    made: list[tuple[Numbering[str], list[str]]] = [(of_file, first)]
+    made: list[tuple[Numbering[str], list[str]]] = [(first, list(first))]
     for kind, some, of in steps:
         numbering, known = made[of % len(made)]
         if kind == "extend":

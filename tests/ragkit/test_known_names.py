@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.packed_phrases import PackedPhrases
+from llama_index.ragkit.text.stemmed_phrases import StemmedPhrases, ends_of, stemmed
 from llama_index.ragkit.text.stems import stems
 
 PHRASES = ["physiker max planck", "max planck institut", "москва", "города москвы", "paris", "new york city"]
@@ -86,3 +88,35 @@ def test_phrases_that_come_and_go_are_found_as_if_they_had_been_there_at_once(fi
     found = [(name.start, name.end, name.rows, name.lower_case) for name in known.find(text)]
     expected = at_once.find(text)
     assert found == [(n.start, n.end, tuple(sorted(names[row] for row in n.rows)), n.lower_case) for n in expected]
+
+
+MIXED = (*WORDS, "plancks", "קהיר", "القاهرة", "दिल्ली", "서울은", "kg東京", "大", "ไทย", "the")
+mixed_phrases = st.lists(
+    st.lists(st.sampled_from(MIXED), min_size=1, max_size=5).map(" ".join), max_size=12, unique=True
+)
+
+
+@given(
+    mixed_phrases,
+    st.lists(st.sampled_from(MIXED), min_size=1, max_size=3).map(" ".join),
+    st.sampled_from(["en", "de", "ru"]),
+)
+def test_phrases_of_arrays_are_those_that_a_look_at_each_finds(phrases, part, language):
+    found = StemmedPhrases(PackedPhrases.of_arrays(PackedPhrases.to_arrays(phrases)).split, language)
+    *keys, wanted = stemmed([*phrases, part], language)
+    assert [found.key(row) for row in range(len(phrases))] == keys
+    assert found.alike(wanted) == [row for row, key in enumerate(keys) if key == wanted]
+    begins = [f"{key} ".startswith(f"{wanted} ") for key in keys]
+    near = [row for row, key in enumerate(keys) if begins[row] and set(ends_of(key)) & set(ends_of(wanted)[:1])]
+    assert set(near) <= set(found.near(wanted, longest=5))
+
+
+@given(mixed_phrases)
+def test_phrases_that_an_earlier_version_stored_are_found_the_same_way(phrases):
+    arrays = PackedPhrases.to_arrays(phrases)
+    now, earlier = (PackedPhrases.of_arrays(some) for some in (arrays, {n: arrays[n] for n in ("letters", "ends")}))
+    assert list(now) == list(earlier) == phrases
+    assert [now.find(text) for text in (*phrases, "york york york york york york")] == [*range(len(phrases)), -1]
+    assert [earlier.find(text) for text in phrases] == list(range(len(phrases)))
+    assert now.split.words.tolist() == earlier.split.words.tolist()
+    assert list(now.split.vocabulary) == list(earlier.split.vocabulary)

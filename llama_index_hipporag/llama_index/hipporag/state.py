@@ -18,7 +18,7 @@ from llama_index.hipporag.text.normalization import Normalizer, normal_form
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.packed_words import PackedWords
+from llama_index.ragkit.text.packed_phrases import PackedPhrases
 from llama_index.ragkit.vectors.masks import recent
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
@@ -105,7 +105,7 @@ class HippoRAGState:
     def known_names(self, normalizer: Normalizer) -> KnownNames:
         """Finds the phrases in questions; their numbers are rows."""
         if normalizer not in self._known_names:
-            self._known_names[normalizer] = KnownNames(list(self.phrases), normal_form(normalizer))
+            self._known_names[normalizer] = KnownNames(self.phrases.sequence, normal_form(normalizer), self.phrases)
         return self._known_names[normalizer]
 
     @cached_property
@@ -141,22 +141,20 @@ class HippoRAGState:
 
     def arrays(self) -> Arrays:
         """The data of a whole index besides its vectors, as arrays."""
-        letters, ends = PackedWords(list(self.phrases)).arrays
-        facts = PackedFacts.to_arrays(list(self.facts))
-        return nested({"graph": self.graph.arrays, "facts": facts, "phrases": {"letters": letters, "ends": ends}})
+        phrases, facts = PackedPhrases.to_arrays(list(self.phrases)), PackedFacts.to_arrays(list(self.facts))
+        return nested({"graph": self.graph.arrays, "facts": facts, "phrases": phrases})
 
     @classmethod
     def of_arrays(
         cls, arrays: Arrays, chunks: Snapshot, phrase_vectors: Snapshot, fact_vectors: Snapshot, has_terms: bool
     ) -> "HippoRAGState":
         """The state of :meth:`arrays`, over the same memory."""
-        packed = part_of(arrays, "phrases")
-        phrases = PackedWords.of_arrays(packed["letters"], packed["ends"])
+        phrases = PackedPhrases.of_arrays(part_of(arrays, "phrases"))
         graph = KnowledgeGraph.of_arrays(part_of(arrays, "graph"), len(chunks), len(phrases))
         facts = PackedFacts.of_arrays(part_of(arrays, "facts"), phrases, graph.heads, graph.tails)
         return cls(
             chunks,
-            Numbering.of_packed(phrases),
+            Numbering.of_packed(phrases, phrases.find),
             Numbering.of_packed(facts),
             phrase_vectors,
             fact_vectors,

@@ -1,6 +1,6 @@
 """`Numbering`: the rows of phrases and the columns of facts."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice
 from typing import Any, TypeVar
 
@@ -18,22 +18,29 @@ class Numbering(Mapping[T, int]):
     A numbering and its extension share memory, so an extension costs only its new keys. This holds for the first
     extension of a numbering; a second one, such as the write after a failed one, starts from a copy.
 
-    Packed keys, such as those of :meth:`of_packed`, become objects when a number is looked up.
+    Packed keys, such as those of :meth:`of_packed`, become objects when the numbering is extended, and when a number is
+    looked up, unless the keys can be found as they are.
     """
 
-    __slots__ = ("_own", "_size", "_stored")
+    __slots__ = ("_find", "_own", "_size", "_stored")
 
     def __init__(self, keys: Iterable[T] = ()) -> None:
         self._stored: Sequence[T] = ()
         self._own: tuple[list[T], dict[T, int]] | None = ([], {})
+        self._find: Callable[[T], int] | None = None
         self._size = 0
         self._append(keys)
 
     @classmethod
-    def of_packed(cls, keys: Sequence[T]) -> "Numbering[T]":
-        """The numbering of distinct keys, which do not change."""
+    def of_packed(cls, keys: Sequence[T], find: Callable[[T], int] | None = None) -> "Numbering[T]":
+        """The numbering of distinct keys, which do not change.
+
+        Parameters
+        ----------
+        find : key -> its number, -1 for an unknown one
+        """
         found: Numbering[T] = cls()
-        found._stored, found._own, found._size = keys, None, len(keys)
+        found._stored, found._own, found._find, found._size = keys, None, find, len(keys)
         return found
 
     def _made(self) -> tuple[list[T], dict[T, int]]:
@@ -48,8 +55,8 @@ class Numbering(Mapping[T, int]):
         return self._stored if self._own is None else self._own[0]
 
     def __getitem__(self, key: T) -> int:
-        number = self._made()[1][key]
-        if number >= self._size:  # the number of an extension
+        number = self._made()[1][key] if self._own is not None or self._find is None else self._find(key)
+        if not 0 <= number < self._size:  # unknown, or the number of an extension
             raise KeyError(key)
         return number
 
@@ -58,6 +65,11 @@ class Numbering(Mapping[T, int]):
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def sequence(self) -> Sequence[T]:
+        """The keys by number; packed ones as they are."""
+        return self._stored if self._own is None else list(self)
 
     def at(self, number: int) -> T:
         """The key of a number, from 0.

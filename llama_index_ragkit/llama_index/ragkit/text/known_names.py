@@ -7,18 +7,19 @@ name begins; there the phrase may also contain it. An unknown name is looked up 
 """
 
 import re
-from bisect import insort
-from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.mentions import is_name, mentions, names_part, normalise
 from llama_index.ragkit.text.names import WORD, Mention, names
+from llama_index.ragkit.text.packed_phrases import PackedPhrases, SplitPhrases
 from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
+from llama_index.ragkit.text.stemmed_phrases import StemmedPhrases, ends_of, part_ends, stemmed
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.text.uncased import uncased_phrases
 
@@ -31,7 +32,7 @@ MOST_PHRASES = 50
 """Maximum number of phrases with a part; a part of more phrases is not specific."""
 
 _MOST_WORDS = 4  # of a name in lower case
-_UNSPACED_KEY = 2  # characters at either end by which phrases without spaces are looked up
+_CHANGED = 4  # one phrase in so many may change before all are read again
 _CASELESS = re.compile(f"[{CASELESS}]")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _TOKEN = re.compile(r"\S+")
@@ -91,6 +92,7 @@ class KnownNames:
     ----------
     phrases : normalised, distinct; the number of a phrase is its position
     normal : the normalisation
+    numbers : the number of each phrase, where it is known; else they are counted
 
     Attributes
     ----------
@@ -103,9 +105,16 @@ class KnownNames:
     [(1,), (2,)]
     """
 
-    def __init__(self, phrases: Sequence[str], normal: Callable[[str], str] = normalise) -> None:
+    def __init__(
+        self,
+        phrases: Sequence[str],
+        normal: Callable[[str], str] = normalise,
+        numbers: Mapping[str, int] | None = None,
+    ) -> None:
         self.phrases = phrases
         self._normal = normal
+        if numbers is not None:
+            self.numbers = numbers
         self._tables: dict[str, _Table] = {}
         self._lock = ProcessLock()
 
@@ -180,13 +189,19 @@ class KnownNames:
         new = {numbers[phrase]: phrase for phrase in added}
         with self._lock:
             tables = dict(self._tables)
-        found._tables = {language: table.changed(gone, new, language) for language, table in tables.items()}
+        found._tables = {
+            language: table.changed(gone, new, language) for language, table in tables.items() if table.is_recent
+        }
         return found
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
         """The number of each phrase."""
         return {phrase: row for row, phrase in enumerate(self.phrases) if phrase}
+
+    @cached_property
+    def _split(self) -> SplitPhrases:
+        return self.phrases.split if isinstance(self.phrases, PackedPhrases) else SplitPhrases.of(self.phrases)
 
     @cached_property
     def _free(self) -> list[int]:
@@ -196,7 +211,7 @@ class KnownNames:
     def _table(self, language: str) -> "_Table":
         with self._lock:
             if language not in self._tables:
-                self._tables[language] = _table_of(self.phrases, language)
+                self._tables[language] = _Table(StemmedPhrases(self._split, language))
             return self._tables[language]
 
 
@@ -232,65 +247,62 @@ def _runs(text: str, small: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _Table:
-    """Phrases without inflection.
+    """Phrases without inflection, and what has changed since they were read.
 
     Attributes
     ----------
-    keys : the stemmed words of each phrase
-    alike : key -> phrases
-    ends : first and last word of a key, in some scripts every word, or characters at either end -> phrases
+    stemmed : the phrases that were there
+    gone : those of them that are no more
+    keys : the stemmed words of each new phrase
+    alike : key -> new phrases
+    ends : an end of a key -> new phrases
     """
 
-    keys: Sequence[str]
-    alike: dict[str, list[int]]
-    ends: dict[str, list[int]]
+    stemmed: StemmedPhrases
+    gone: frozenset[int] = frozenset()
+    keys: Mapping[int, str] = field(default_factory=dict)
+    alike: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    ends: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def changed(self, removed: Collection[int], added: Mapping[int, str], language: str) -> "_Table":
         """The table without some numbers and with others, whose phrases are new."""
-        keys, alike, ends = list(self.keys), dict(self.alike), dict(self.ends)
-        of_added = _keys(list(added.values()), language)
-        for row in removed:
-            key, keys[row] = keys[row], ""
-            for table, entries in ((alike, [key]), (ends, dict.fromkeys(_ends(key)))):
+        keys, alike, ends = dict(self.keys), dict(self.alike), dict(self.ends)
+        old = [row for row in removed if row not in keys]
+        for row in (row for row in removed if row in self.keys):
+            key = keys.pop(row)
+            for table, entries in ((alike, [key]), (ends, dict.fromkeys(ends_of(key)))):
                 for entry in entries:
                     table[entry] = [other for other in table[entry] if other != row]
                     if not table[entry]:
                         del table[entry]
-        for row, key in zip(added, of_added, strict=True):
-            keys[row : row + 1] = [key]
-            for table, entries in ((alike, [key]), (ends, dict.fromkeys(_ends(key)))):
+        for row, key in zip(added, stemmed(list(added.values()), language), strict=True):
+            keys[row] = key
+            for table, entries in ((alike, [key]), (ends, dict.fromkeys(ends_of(key)))):
                 for entry in entries:
-                    table[entry] = list(table.get(entry, ()))
-                    insort(table[entry], row)
-        return _Table(keys, alike, ends)
+                    table[entry] = [*table.get(entry, ()), row]
+        return _Table(self.stemmed, self.gone.union(old), keys, alike, ends)
 
+    @property
+    def is_recent(self) -> bool:
+        """Whether most phrases are as they were read; else reading them again is cheaper than further changes."""
+        return _CHANGED * (len(self.gone) + len(self.keys)) <= len(self.stemmed)
 
-def _keys(phrases: Sequence[str], language: str) -> list[str]:
-    """The stemmed words of each phrase."""
-    split = [phrase.split() for phrase in phrases]
-    words = list(dict.fromkeys(word for parts in split for word in parts))
-    stem_of = dict(zip(words, stems(words, language), strict=True))
-    return [" ".join([stem_of[word] for word in parts]) for parts in split]
+    def key(self, row: int) -> str:
+        """The stemmed words of a phrase."""
+        return self.keys.get(row) or self.stemmed.key(row)
 
+    def rows(self, key: str) -> Sequence[int]:
+        """The phrases with a key, ascending."""
+        return self._with_new(self.stemmed.alike(key), self.alike.get(key, ()))
 
-def _table_of(phrases: Sequence[str], language: str) -> _Table:
-    keys = _keys(phrases, language)
-    alike, ends = defaultdict(list), defaultdict(list)
-    for row, key in enumerate(keys):
-        alike[key].append(row)
-        for end in dict.fromkeys(_ends(key)):
-            ends[end].append(row)
-    return _Table(keys, dict(alike), dict(ends))
+    def near(self, part: str) -> Sequence[int]:
+        """The phrases that may have a part of a key."""
+        new = dict.fromkeys(row for end in part_ends(part) for row in self.ends.get(end, ()))
+        return self._with_new(self.stemmed.near(part, len(part.split()) + MORE_WORDS), list(new))
 
-
-def _ends(key: str) -> Sequence[str]:
-    """The keys by which phrases with a part are looked up."""
-    if not key:
-        return ()
-    if _UNSPACED.search(key):
-        return key[:_UNSPACED_KEY], key[-_UNSPACED_KEY:]
-    words = key.split()
-    return words if _CASELESS.search(key) else (words[0], words[-1])
+    def _with_new(self, found: list[int], new: Sequence[int]) -> Sequence[int]:
+        left = [row for row in found if row not in self.gone] if self.gone else found
+        return sorted([*left, *new]) if new else left
 
 
 @dataclass(frozen=True)
@@ -300,7 +312,7 @@ class _Finder:
     language: str
     numbers: Mapping[str, int] = field(default_factory=dict)
     seen: Callable[[int], bool] = _all
-    table: _Table = field(default_factory=lambda: _table_of([], ""))
+    table: _Table = field(default_factory=lambda: _Table(StemmedPhrases(SplitPhrases.of(()), "")))
     unspecific: Container[str] = frozenset()
     _stem_of: dict[str, str] = field(default_factory=dict)
 
@@ -312,17 +324,18 @@ class _Finder:
         row = self.numbers.get(phrase)
         if self.language == "en" and row is not None and self.seen(row):
             return (row,)
-        return tuple(row for row in self.table.alike.get(self._key(phrase), ()) if self.seen(row))
+        return tuple(row for row in self.table.rows(self._key(phrase)) if self.seen(row))
 
     def with_part(self, phrase: str, at_start: bool) -> tuple[int, ...]:
         """Phrases that end with a name, or begin with it if `at_start`; none if there are too many."""
         key = self._key(phrase)
         if not key or phrase in self.unspecific:
             return ()
-        ends = _ends(key)[:1] if _CASELESS.search(key) else _ends(key)
-        near = dict.fromkeys(row for end in ends for row in self.table.ends.get(end, ()))
-        found = [row for row in near if self.seen(row) and _has_part(self.table.keys[row], key, at_start)]
-        return tuple(sorted(found)) if len(found) <= MOST_PHRASES else ()
+        found = (
+            row for row in self.table.near(key) if self.seen(row) and _has_part(self.table.key(row), key, at_start)
+        )
+        few = sorted(islice(found, MOST_PHRASES + 1))
+        return tuple(few) if len(few) <= MOST_PHRASES else ()
 
     def _key(self, phrase: str) -> str:
         words = phrase.split()

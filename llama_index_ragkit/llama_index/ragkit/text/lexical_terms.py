@@ -31,7 +31,11 @@ def lexical_terms(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     if _HYPHEN_AT_END.search(text):
         counts.update(normalise(first + last) for first, last in _HYPHENATED.findall(text))
-    for run in _RUN.findall(normalise(text)):
+    text = normalise(text)
+    if text.isascii() or not _UNSPACED.search(text):
+        counts.update(text.split())
+        return counts
+    for run in _RUN.findall(text):
         if _UNSPACED.match(run):
             counts.update(run)
             counts.update(run[i : i + 2] for i in range(len(run) - 1))

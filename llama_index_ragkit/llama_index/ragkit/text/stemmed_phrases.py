@@ -1,0 +1,183 @@
+"""Phrases without inflection as arrays: found by all their words, or by those at their ends."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llama_index.ragkit.text.packed_phrases import SplitPhrases
+from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
+from llama_index.ragkit.text.stems import stems
+
+__all__ = ["StemmedPhrases", "ends_of", "part_ends", "stemmed"]
+
+_UNSPACED_KEY = 2  # characters at either end by which phrases without spaces are looked up
+_CASELESS = re.compile(f"[{CASELESS}]")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+# Of the hash of a phrase's words, modulo 2 ** 64. What has the same hash is compared, so it decides only on speed.
+_FACTOR, _MODULUS = 0x9E3779B97F4A7C15, 1 << 64
+
+Ints = NDArray[np.int64]
+
+
+def stemmed(phrases: Sequence[str], language: str) -> list[str]:
+    """The stemmed words of each phrase, with spaces between them: its key.
+
+    >>> stemmed(["города москвы"], "ru")
+    ['город москв']
+    """
+    split = [phrase.split() for phrase in phrases]
+    words = list(dict.fromkeys(word for parts in split for word in parts))
+    stem_of = dict(zip(words, stems(words, language), strict=True))
+    return [" ".join([stem_of[word] for word in parts]) for parts in split]
+
+
+def ends_of(key: str) -> Sequence[str]:
+    """What a key is looked up by if only a part of it is known.
+
+    Its first and last word; in scripts without capitals every word, in those without spaces the characters at either
+    end.
+
+    >>> ends_of("new york city"), ends_of("東京大学")
+    (('new', 'city'), ('東京', '大学'))
+    """
+    if not key:
+        return ()
+    if _UNSPACED.search(key):
+        return key[:_UNSPACED_KEY], key[-_UNSPACED_KEY:]
+    words = key.split()
+    return words if _CASELESS.search(key) else (words[0], words[-1])
+
+
+def part_ends(part: str) -> Sequence[str]:
+    """The ends by which phrases with a part are looked up: in scripts without capitals the first is enough."""
+    ends = ends_of(part)
+    return ends[:1] if _CASELESS.search(part) else ends
+
+
+class StemmedPhrases:
+    """Phrases, numbered from 0, as they are found by the words of a text in one language.
+
+    >>> phrases = StemmedPhrases(SplitPhrases.of(["города москвы", "москва"]), "ru")
+    >>> phrases.alike("москв"), phrases.near("москв", longest=2), phrases.key(0)
+    ([1], [0, 1], 'город москв')
+    """
+
+    __slots__ = (
+        "_alike",
+        "_end_rows",
+        "_end_starts",
+        "_ends",
+        "_numbers",
+        "_split",
+        "_stem_of_word",
+        "_stems",
+        "_sums",
+    )
+
+    def __init__(self, split: SplitPhrases, language: str) -> None:
+        self._split = split
+        self._stems, self._stem_of_word = _numbered(stems(list(split.vocabulary), language))
+        self._numbers = dict(zip(self._stems, count()))
+        words = self._stem_of_word[split.words]
+        sums = _sums(words, split.ends)
+        self._alike = np.argsort(sums).astype(np.int32)
+        self._sums = sums[self._alike]
+        self._ends = dict(self._numbers)
+        ends, rows = (np.concatenate(parts) for parts in zip(*self._entries(words), strict=True))
+        order = np.argsort(ends)
+        self._end_rows = rows[order].astype(np.int32)
+        self._end_starts = np.searchsorted(ends[order], np.arange(len(self._ends) + 1))
+
+    def _entries(self, words: NDArray[np.int32]) -> Iterator[tuple[Ints, Ints]]:
+        """The ends of phrases, as numbers that :attr:`_ends` has, and the row of each."""
+        starts, stops = self._split.ends[:-1], self._split.ends[1:]
+        row_of = np.repeat(np.arange(len(starts)), stops - starts)
+        other = [i for i, stem in enumerate(self._stems) if not stem.isascii()]
+        marked = np.zeros((2, len(self._stems)), np.bool_)
+        for i in other:
+            marked[:, i] = bool(_UNSPACED.search(self._stems[i])), bool(_CASELESS.search(self._stems[i]))
+        unspaced, caseless = (np.bincount(row_of[which[words]], minlength=len(starts)) > 0 for which in marked)
+        caseless &= ~unspaced
+        cased = np.flatnonzero((stops > starts) & ~unspaced & ~caseless)
+        first, last = words[starts[cased]], words[stops[cased] - 1]
+        yield first.astype(np.int64), cased
+        longer = stops[cased] - starts[cased] > 1
+        yield last[longer].astype(np.int64), cased[longer]
+        every = caseless[row_of]
+        yield words[every].astype(np.int64), row_of[every]
+        for row in np.flatnonzero(unspaced).tolist():
+            found = [self._ends.setdefault(end, len(self._ends)) for end in ends_of(self.key(row))]
+            yield np.array(found, np.int64), np.full(len(found), row)
+
+    def __len__(self) -> int:
+        return len(self._split)
+
+    def key(self, row: int) -> str:
+        """The stemmed words of a phrase, with spaces between them."""
+        start, end = self._split.ends[row : row + 2].tolist()
+        return " ".join([self._stems[i] for i in self._stem_of_word[self._split.words[start:end]].tolist()])
+
+    def alike(self, key: str) -> list[int]:
+        """The phrases with exactly this key, ascending."""
+        numbers = [self._numbers.get(word, -1) for word in key.split()]
+        if not numbers or min(numbers) < 0:
+            return []
+        wanted = np.uint64(_sum(numbers))
+        first, last = np.searchsorted(self._sums, wanted), np.searchsorted(self._sums, wanted, "right")
+        return sorted(row for row in self._alike[first:last].tolist() if self.key(row) == key)
+
+    def near(self, part: str, longest: int) -> list[int]:
+        """The phrases that may have a part, ascending: those with one of its :func:`ends_of`.
+
+        If the part is of a script with spaces and capitals, they begin or end with it and have at most `longest` words.
+        """
+        is_cased = not _UNSPACED.search(part) and not _CASELESS.search(part)
+        places = [self._ends[end] for end in part_ends(part) if end in self._ends]
+        bounds = [self._end_starts[place : place + 2].tolist() for place in places]
+        rows = np.unique(np.concatenate([self._end_rows[:0], *(self._end_rows[slice(*bound)] for bound in bounds)]))
+        found: list[int] = (self._with(part, rows, longest) if is_cased else rows).tolist()
+        return found
+
+    def _with(self, part: str, rows: NDArray[np.int32], longest: int) -> NDArray[np.int32]:
+        """Those phrases that begin or end with a part and have at most `longest` words."""
+        numbers = [self._numbers.get(word, -1) for word in part.split()]
+        starts, stops = self._split.ends[rows], self._split.ends[rows + 1]
+        fits = (stops - starts >= len(numbers)) & (stops - starts <= longest)
+        rows, starts, stops = rows[fits], starts[fits], stops[fits]
+        words, either = self._split.words, np.zeros(len(rows), np.bool_)
+        for first in (starts, stops - len(numbers)):
+            here = np.ones(len(rows), np.bool_)
+            for place, number in enumerate(numbers):
+                here &= self._stem_of_word[words[first + place]] == number
+            either |= here
+        return rows[either]
+
+
+def _numbered(values: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
+    """Distinct values, and the place of each value among them."""
+    numbers: dict[str, int] = {}
+    places = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.int32, len(values))
+    return list(numbers), places
+
+
+def _sum(numbers: Sequence[int]) -> int:
+    total = 0
+    for number in reversed(numbers):
+        total = (total + number + 1) * _FACTOR % _MODULUS
+    return total
+
+
+def _sums(words: NDArray[np.int32], ends: Ints) -> NDArray[np.uint64]:
+    """:func:`_sum` of the words of each phrase, shape (n,)."""
+    lengths = np.diff(ends)
+    powers = np.multiply.accumulate(np.full(lengths.max(initial=0), _FACTOR, np.uint64))
+    places = np.arange(len(words)) - np.repeat(ends[:-1], lengths)
+    filled = np.flatnonzero(lengths)
+    total = np.zeros(len(lengths), np.uint64)
+    if len(filled):
+        total[filled] = np.add.reduceat((words + 1).astype(np.uint64) * powers[places], ends[filled])
+    return total
