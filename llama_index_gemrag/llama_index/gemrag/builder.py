@@ -40,6 +40,7 @@ from llama_index.ragkit.index.builder import SummaryBuilder
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.summaries import SummaryWriter
+from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import sort_key
@@ -102,10 +103,28 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
             yield from self._remove_orphans(space, owners)
         state = GEMRAGState.of(*(self._vectors() or found), themes, written)
         self._rows_differ = not (yield from self._rows.are_of(state, self.config))
-        self.storage.struct.counters["themes"] = len(written)
-        if "questions" in self.storage.struct.counters:
-            self.storage.struct.counters["questions"] = len(state.chunk_layer.questions)
+        self._count(state)
         return state
+
+    def arrays_of(self, state: GEMRAGState) -> Arrays:
+        """The themes with their texts; none while the stored rows are those of another memory."""
+        return {} if self._rows_differ else state.arrays()
+
+    def load_arrays(self, arrays: Arrays) -> GEMRAGState | None:
+        """The state of :meth:`arrays_of`, of which objects are made when a search asks for them."""
+        found = self._vectors()
+        if found is None:
+            return None
+        self._rows_differ = False
+        state = GEMRAGState.of_arrays(arrays, *found)
+        self._count(state)
+        return state
+
+    def _count(self, state: GEMRAGState) -> None:
+        counters = self.storage.struct.counters
+        counters["themes"] = len(state.written)
+        if "questions" in counters:
+            counters["questions"] = len(state.chunk_layer.questions)
 
     def _remove_orphans(self, space: str, owners: Snapshot | Mapping[str, Record]) -> Steps[None]:
         """Remove the questions of nodes that are gone."""

@@ -1,7 +1,7 @@
 """The ranking layer: an immutable view of chunks or themes with their questions, which scores them for a prompt."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -83,6 +83,7 @@ class Layer:
     centre : mean of all questions of the index
     unread : node -> ids of its questions that are not in `questions`, for nodes that have such
     most : upper bound of the cosine of the prompt and any unread question
+    known_owners : the :attr:`owners`, if they are known already
     """
 
     texts: Snapshot = field(default_factory=Snapshot.empty)
@@ -90,15 +91,22 @@ class Layer:
     centre: Centre = field(default_factory=Centre)
     unread: Mapping[str, Sequence[str]] = field(default_factory=dict)
     most: float = -np.inf
+    known_owners: NDArray[np.intp] | None = None
 
     @cached_property
     def owners(self) -> NDArray[np.intp]:
         """The row in `texts` of each question's node, shape (m,); -1 if the node is not there."""
+        if self.known_owners is not None:
+            return self.known_owners
         if not len(self.questions):
             return np.empty(0, np.intp)
         column, codes = self.questions.column(OWNER_KEY)
         rows: NDArray[np.intp] = self.texts.rows_of(column.values)[codes]
         return rows
+
+    def with_centre(self, centre: Centre) -> "Layer":
+        """The same nodes and questions with another mean."""
+        return replace(self, centre=centre, known_owners=self.owners)
 
     @cached_property
     def _by_owner(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -198,7 +198,8 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
 
     def _on_page(self, found: _FoundInMemory) -> FoundForPage:
         state = found.scores.state if not self._index.storage.is_whole else None
-        if self.options.mode != "argmax":
+        layers = found.scores.state.chunk_layer, found.scores.state.theme_layer
+        if self.options.mode != "argmax" or not any(len(layer.questions) for layer in layers):
             return FoundForPage({}, state)
         looked_at = list(found.hits)[: self._wanted]
         questions = {node_id: found.scores.match(node_id).question_id for node_id in looked_at}

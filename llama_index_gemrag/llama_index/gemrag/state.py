@@ -6,10 +6,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from llama_index.gemrag.layer import Centre, Layer
-from llama_index.ragkit.vectors.masks import recent, shown
+from llama_index.gemrag.themes.member_rows import MemberRows
+from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
+from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.vectors.masks import recent
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["GEMRAGState", "Theme"]
@@ -22,6 +24,12 @@ class Theme(NamedTuple):
     members: tuple[str, ...]
     weights: tuple[float, ...]
 
+    @classmethod
+    def of_json(cls, name: str, value: Any) -> "Theme":
+        """The theme that was stored as JSON under its name."""
+        group, members, weights = value
+        return cls(group, tuple(members), tuple(weights))
+
 
 @dataclass(frozen=True)
 class GEMRAGState:
@@ -33,6 +41,7 @@ class GEMRAGState:
     themes : every theme by id, including unwritten ones (after a delete or a failure)
     written : the records of the written themes by id
     outside : the nodes of a part that do not count; None if this is the whole memory
+    known_members : the :attr:`member_rows`, if they are known already
     """
 
     chunk_layer: Layer = field(default_factory=Layer)
@@ -40,6 +49,7 @@ class GEMRAGState:
     themes: Mapping[str, Theme] = field(default_factory=dict)
     written: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     outside: Collection[str] | None = None
+    known_members: MemberRows | None = None
 
     @classmethod
     def of(
@@ -55,6 +65,31 @@ class GEMRAGState:
         centre = Centre(questions)
         return cls(Layer(chunks, questions, centre), Layer(theme_texts, theme_questions, centre), themes, written)
 
+    def arrays(self) -> Arrays:
+        """The data of a whole index besides its vectors, as arrays."""
+        rows, (total, count) = self.member_rows, self.chunk_layer.centre.sum
+        packed = {"themes": self.themes, "written": self.written}
+        return {
+            **nested({name: PackedMapping.to_arrays(values) for name, values in packed.items()}),
+            "members": rows.rows, "starts": rows.starts, "total": total, "count": np.array([count]),
+            "owners": self.chunk_layer.owners, "theme_owners": self.theme_layer.owners,
+        }  # fmt: skip
+
+    @classmethod
+    def of_arrays(
+        cls, arrays: Arrays, chunks: Snapshot, questions: Snapshot, theme_texts: Snapshot, theme_questions: Snapshot
+    ) -> "GEMRAGState":
+        """The state of :meth:`arrays`, over the same memory, with the vectors of all of the index."""
+        centre = Centre(questions, (arrays["total"], int(arrays["count"][0])))
+        written: PackedMapping[dict[str, Any]] = PackedMapping.of_arrays(part_of(arrays, "written"))
+        return cls(
+            Layer(chunks, questions, centre, known_owners=arrays["owners"]),
+            Layer(theme_texts, theme_questions, centre, known_owners=arrays["theme_owners"]),
+            PackedMapping.of_arrays(part_of(arrays, "themes"), Theme.of_json),
+            written,
+            known_members=MemberRows(arrays["members"], arrays["starts"]),
+        )
+
     def changed(
         self,
         vectors: tuple[Snapshot, Snapshot, Snapshot, Snapshot],
@@ -69,8 +104,9 @@ class GEMRAGState:
         themes : the themes that were stored, and None for deleted ones
         texts : the records that were stored, and None for deleted ones
         """
-        held = {name: theme for name, theme in {**self.themes, **themes}.items() if theme is not None}
-        written = {name: record for name, record in {**self.written, **texts}.items() if record is not None}
+        held = {name: theme for name, theme in {**dict(self.themes.items()), **themes}.items() if theme is not None}
+        records = {**dict(self.written.items()), **texts}
+        written = {name: record for name, record in records.items() if record is not None}
         return GEMRAGState.of(*vectors, held, written)
 
     @property
@@ -82,8 +118,8 @@ class GEMRAGState:
     def themes_of(self) -> dict[str, tuple[str, ...]]:
         """For each member of a theme, the sorted ids of the themes that contain it."""
         found: dict[str, list[str]] = {}
-        for name in sorted(self.themes):
-            for member in self.themes[name].members:
+        for name, theme in sorted(self.themes.items()):
+            for member in theme.members:
                 found.setdefault(member, []).append(name)
         return {member: tuple(names) for member, names in found.items()}
 
@@ -93,10 +129,12 @@ class GEMRAGState:
         return sorted(name for name in self.themes if name not in self.written)
 
     @cached_property
-    def member_rows(self) -> list[NDArray[np.intp]]:
+    def member_rows(self) -> MemberRows:
         """For each theme with a text, the rows of its members that are in this state."""
+        if self.known_members is not None:
+            return self.known_members
         members = (self.themes[name].members for name in self.theme_layer.texts.ids)
-        return [self.chunks.rows_of([i for i in names if i in self.chunks]) for names in members]
+        return MemberRows.of(members, self.chunks.rows_of)
 
     def allowed(self, passing: Callable[[Snapshot], Mask | None]) -> Mask | None:
         """Mask of the chunks that count; None for all.
@@ -120,8 +158,7 @@ class GEMRAGState:
         """
         if self.outside is not None:
             return self._inside(self.theme_layer.texts)
-        members = (self.themes[name].members for name in self.theme_layer.texts.ids)
-        return shown((self.chunks.rows_of(names) for names in members), allowed)
+        return None if allowed is None else self.member_rows.within(allowed)
 
     def counting(self, allowed: Mask | None) -> "GEMRAGState":
         """The state for a query for which only some chunks count; only their questions then measure hubs.
@@ -132,9 +169,9 @@ class GEMRAGState:
 
     def _counted(self, allowed: Mask) -> "GEMRAGState":
         of_allowed = np.append(allowed, False)[self.chunk_layer.owners]  # False if the question's chunk is not here
-        centre = replace(self.chunk_layer.centre, counted=of_allowed)
-        chunks, themes = replace(self.chunk_layer, centre=centre), replace(self.theme_layer, centre=centre)
-        return replace(self, chunk_layer=chunks, theme_layer=themes)
+        centre = replace(self.chunk_layer.centre, total=None, counted=of_allowed)
+        chunks, themes = (layer.with_centre(centre) for layer in (self.chunk_layer, self.theme_layer))
+        return replace(self, chunk_layer=chunks, theme_layer=themes, known_members=self.member_rows)
 
     @cached_property
     def _of_masks(self) -> dict[bytes, "GEMRAGState"]:

@@ -138,22 +138,23 @@ def rank_nodes(
     -------
     Ids with scores in standard deviations; equal scores in the canonical order.
     """
-    state = scores.state
+    state, texts = scores.state, scores.state.theme_layer.texts
     found = [(state.chunks.ids[row], float(scores.chunks[row])) for row in best_rows(scores.chunks, k, state.chunks)]
-    themes = state.theme_layer.texts
-    found += [(themes.ids[row], float(scores.themes[row])) for row in np.flatnonzero(np.isfinite(scores.themes))]
-    found.sort(key=lambda item: (-round(item[1], _DECIMALS), state.key(item[0])))
+    # Chunks are never left out, so a theme below k of them is not shown.
+    least = min(score for _, score in found) - 2 * _EQUAL if len(found) == k else -np.inf
+    themes = {texts.ids[row]: float(scores.themes[row]) for row in np.flatnonzero(scores.themes > least)}
+    found = sorted([*found, *themes.items()], key=lambda item: (-round(item[1], _DECIMALS), state.key(item[0])))
     kept: list[tuple[str, float]] = []
     summaries = 0
-    covered: set[str] = set()
-    for item in found:
-        if item[0] in state.written:
-            if item[0] in covered or (max_summaries is not None and summaries >= max_summaries):
+    above: set[str] = set()
+    for name, score in found:
+        if name in themes:
+            covered = not keep_covered and not above.isdisjoint(state.themes[name].members)
+            if covered or (max_summaries is not None and summaries >= max_summaries):
                 continue
             summaries += 1
-        elif not keep_covered:
-            covered.update(state.themes_of.get(item[0], ()))
-        kept.append(item)
+        above.add(name)
+        kept.append((name, score))
     return kept[:k]
 
 
@@ -165,5 +166,4 @@ def _lacking(state: GEMRAGState, lexical: Doubles, allowed: Mask | None) -> Doub
     words = standardised(lexical, counted)
     # In a memory in stores, members that were not read have no more of the words than the chunks that were.
     least, best = float(words.min()), float(standardised(counted).max())
-    found = np.array([words[rows].max(initial=least) for rows in state.member_rows])
-    return best - found
+    return best - state.member_rows.largest(words, least)
