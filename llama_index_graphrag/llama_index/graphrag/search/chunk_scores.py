@@ -57,7 +57,7 @@ def chunk_shares(naming: Naming, active: RowValues) -> RowValues:
     """
     of_each = active.numbers / np.maximum(naming.counts, 1)
     shares = np.bincount(naming.where, np.repeat(of_each, naming.counts), len(naming.chunks))
-    return RowValues(naming.chunks, scaled(shares))
+    return RowValues(naming.chunks, scaled(shares.astype(np.float64)))
 
 
 def scaled(shares: Floats) -> Floats:
