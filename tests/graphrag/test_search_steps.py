@@ -10,6 +10,7 @@ from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
 from llama_index.graphrag.config import DriftConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
+from llama_index.graphrag.graph.graph_arrays import GraphArrays
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
 from llama_index.graphrag.search.context import ranked_chunks, ranked_communities, ranked_relations
@@ -79,10 +80,10 @@ def test_activation_goes_on_to_neighbours_by_weight() -> None:
     links = [Link("ada", "name", "Ada", 1.0)]
     assert activations(entity_graph(graph), links, 0.0) == {"ada": 1.0}
     active = activations(entity_graph(graph), links, 0.3)
-    assert active == pytest.approx({"ada": 1.0, "bede": 0.3 * 2 / 3, "cai": 0.3 / 3})
-    shares = chunk_shares(graph, active)
+    assert dict(active) == pytest.approx({"ada": 1.0, "bede": 0.3 * 2 / 3, "cai": 0.3 / 3})
+    shares = chunk_shares(GraphArrays.of(graph).naming, active)
     best = 1 / 2 + 0.2 / 2 + 0.1
-    assert shares == pytest.approx({"c0": 1.0, "c1": (1 / 2 + 0.2 / 2) / best})
+    assert dict(shares) == pytest.approx({"c0": 1.0, "c1": (1 / 2 + 0.2 / 2) / best})
 
 
 def test_links_are_names_then_vectors_then_chunks() -> None:

@@ -13,6 +13,7 @@ from llama_index.graphrag.clustering.agglomerative import AgglomerativeClusterin
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import changed, statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
+from llama_index.graphrag.graph.graph_arrays import GraphArrays
 from llama_index.graphrag.graph.resolution import representative, representatives, short_forms
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.graphrag.graph.statement_graph import StatementGraph, majority
@@ -93,10 +94,15 @@ def test_any_inserts_and_deletes_give_the_graph_of_what_is_left(
     start: tuple[ChunkStatements, ...], data: st.DataObject
 ) -> None:
     graph = statement_graph(start)
+    view = GraphView(graph, AgglomerativeClustering(), GraphRAGConfig(), "")
+    assert view.arrays.entities.names == tuple(sorted(graph.entities))
     for _ in range(data.draw(st.integers(1, 4))):
         removed = data.draw(st.lists(st.sampled_from(ids), max_size=3))
         added = [data.draw(chunks(i)) for i in data.draw(st.lists(st.sampled_from(ids), unique=True, max_size=3))]
-        graph = changed(graph, removed, added).graph
+        change = changed(graph, removed, added)
+        graph = change.graph
+        view = GraphView(graph, view.clustering, view.config, "").following(view, change.touched)
+        assert listed(vars(view)["arrays"]) == listed(GraphArrays.of(graph))
         shuffled = list(graph.chunks.values())
         data.draw(st.randoms(use_true_random=False)).shuffle(shuffled)
         assert graph == statement_graph(shuffled)
@@ -119,6 +125,13 @@ def test_what_a_filtered_query_sees_is_the_graph_of_the_allowed_chunks(
     assert seen.graph == alone
     assert edges(seen.entities) == edges(entity_graph(alone))
     assert seen.names == GraphView(alone, views.everything.clustering, GraphRAGConfig(), "").names
+
+
+def listed(arrays: GraphArrays) -> list[object]:
+    entities, naming, short = arrays
+    columns = (entities.indptr, entities.indices, entities.weights, entities.tokens, entities.node_tokens)
+    numbers = [column.tolist() for column in (*columns, naming.starts, naming.where)]
+    return [entities.names, naming.names, naming.chunks, short, numbers]
 
 
 def edges(graph: EntityGraph) -> list[tuple[tuple[str, str], int]]:

@@ -20,10 +20,12 @@ from llama_index.graphrag.clustering.agglomerative import AgglomerativeClusterin
 from llama_index.graphrag.clustering.base import Clustering
 from llama_index.graphrag.community_rows import CommunityRows
 from llama_index.graphrag.config import GraphRAGConfig
-from llama_index.graphrag.graph.changes import changed, statement_graph
+from llama_index.graphrag.graph.changes import GraphChange, changed, statement_graph
 from llama_index.graphrag.graph.judgement import Judgements, judged_same
+from llama_index.graphrag.graph.packed_graph import pack_graph, unpack_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph.touched import Touched
 from llama_index.graphrag.graph_parts import ENTITIES, GraphParts
 from llama_index.graphrag.merging import EntityMerging
 from llama_index.graphrag.report_maker import ReportMaker
@@ -43,10 +45,13 @@ from llama_index.graphrag.statement_rows import (
 from llama_index.ragkit import Builder, Change, Failure, Selection, Snapshot, SpaceRows, Steps, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView
+from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_component
 
@@ -200,7 +205,24 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         reports = {key: report for key, report in reports.items() if key not in gone}
         self.storage.struct.counters["reports"] = len(reports)
         self._links_differ = not (yield from self.communities.are_linked(reports))
-        return self._changed(self._nothing(), graph, reports, judgements)
+        return self._changed(self._nothing(), graph, Touched.nothing(), reports, judgements)
+
+    def arrays_of(self, state: GraphRAGState) -> Arrays:
+        """The statements and the written reports; none with judgements, or while links are to be repaired."""
+        if state.is_part or state.judgements or self._links_differ:
+            return {}
+        graph = pack_graph(state.graph, state.everything.arrays)
+        reports = {key: report.record() for key, report in state.reports.items()}
+        return nested({"graph": graph, "reports": PackedMapping.to_arrays(reports)})
+
+    def load_arrays(self, arrays: Arrays) -> GraphRAGState | None:
+        """The state of :meth:`arrays_of`, of which objects are made when they are asked for."""
+        graph, found = unpack_graph(part_of(arrays, "graph"))
+        reports = PackedMapping.of_arrays(part_of(arrays, "reports"), _report)
+        self.storage.struct.counters["reports"] = len(reports)
+        self._links_differ = False
+        view = self._view(graph).over(found)
+        return GraphRAGState(self.storage.snapshot(), self.storage.snapshot(ENTITIES), GraphViews(view), reports)
 
     def _nothing(self) -> GraphRAGState:
         """An empty part of the index."""
@@ -216,6 +238,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self,
         state: GraphRAGState,
         graph: StatementGraph,
+        touched: Touched,
         reports: Mapping[str, WrittenReport | None],
         judgements: Judgements,
     ) -> GraphRAGState:
@@ -223,7 +246,8 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         chunks, entities = self.storage.space().whole(), self.storage.space(ENTITIES).whole()
         if chunks is None or entities is None:
             return state
-        return state.changed(chunks, entities, self._view(graph), reports, judgements)
+        view = self._view(graph).following(state.everything, touched)
+        return state.changed(chunks, entities, view, reports, judgements)
 
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
         """Store everything that follows from a change, and return the new state."""
@@ -240,14 +264,16 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self._count_reports(-len(reports))
         yield from self.reports.release(reports)
         yield from self.communities.outdate(bool(gone))
-        graph = (yield from offload(changed, removed.graph, (), added)).graph
+        grown = yield from offload(changed, removed.graph, (), added)
+        graph = grown.graph
         yield from self._remove_names(state, graph, gone, added)
         yield from self._add_names(added)
         written = {chunk.document for chunk in added}
         judgements = yield from self._judged(graph, judgements, written, ask=True)
-        graph = yield from self._merged(graph, judgements, documents | written)
-        yield from self._store(state, part, graph, change.added)
-        new = self._changed(state, graph, dict.fromkeys(reports), judgements)
+        merged = yield from self._merged(graph, judgements, documents | written)
+        yield from self._store(state, part, merged.graph, change.added)
+        touched = removed.touched.also(grown.touched).also(merged.touched)
+        new = self._changed(state, merged.graph, touched, dict.fromkeys(reports), judgements)
         return (yield from self.write_reports(new)) if self.summarizes and not change.more else new
 
     def _begin(self, state: GraphRAGState) -> Steps[None]:
@@ -283,14 +309,14 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     ) -> Steps[Judgements]:
         return known if self._merging is None else (yield from self._merging.judge(graph, known, documents, ask))
 
-    def _merged(self, graph: StatementGraph, judgements: Judgements, documents: Iterable[str]) -> Steps[StatementGraph]:
+    def _merged(self, graph: StatementGraph, judgements: Judgements, documents: Iterable[str]) -> Steps[GraphChange]:
         """The graph with the judgements on some documents."""
         if self._merging is None:
-            return graph
+            return GraphChange(graph)
         same = {document: frozenset[tuple[str, str]]() for document in documents} | judged_same(
             {document: judgements[document] for document in documents if document in judgements}
         )
-        return (yield from offload(changed, graph, same=same)).graph
+        return (yield from offload(changed, graph, same=same))
 
     def _remove_names(
         self,
@@ -417,10 +443,10 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         if waiting:
             part = yield from self._part(state, self.rows.of_documents(waiting))
             judgements = yield from self._judged(part.graph, part.judgements, waiting, ask=True)
-            graph = yield from self._merged(part.graph, judgements, waiting)
-            yield from self._store(state, part, graph)
+            merged = yield from self._merged(part.graph, judgements, waiting)
+            yield from self._store(state, part, merged.graph)
             yield from self.communities.outdate(False)
-            state = self._changed(state, graph, {}, judgements)
+            state = self._changed(state, merged.graph, merged.touched, {}, judgements)
         return (yield from self.write_reports(state, (yield from self.communities.by_rules())))
 
     def failures(self, state: GraphRAGState) -> list[Failure]:
@@ -443,6 +469,10 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         """The state of the chunks near to a question; if only given chunks count, with all that they state."""
         state = replace(self._nothing(), chunks=near.rows)
         return state if selection.only is None else (yield from self.parts.all_of(state))
+
+
+def _report(key: str, record: Record) -> WrittenReport:
+    return WrittenReport.from_record(record)
 
 
 def _names_in(chunks: Iterable[ChunkStatements]) -> set[str]:

@@ -67,7 +67,7 @@ def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> Grap
     """Explain one node of an answer, using only what the query may see."""
     view = found.view
     title = view.planner.title if found.cut is not None else str
-    own = view.entities_of.get(node_id, ()) if found.active else ()
+    own = view.entities_in([node_id]).get(node_id, ()) if found.active else ()
     active = sorted(((key, found.active[key]) for key in own if key in found.active), key=lambda e: (-e[1], e[0]))
     linked = {link.entity for link in found.links}
     stated = view.graph.statements(node_id) if node_id in view.graph.chunks and linked else []

@@ -301,9 +301,9 @@ class GraphParts:
         view: GraphView | None = None if state.is_part else (yield from offload(state.view, allowed))
         spread = PublishedOptions().spread
 
-        def shares() -> dict[str, float]:
+        def shares() -> Mapping[str, float]:
             if view is not None:
-                links = _links(among, view.names, view.entities_of, question)
+                links = _links(among, view.names, view.entities_in(among), question)
                 return view.shares(activations(view.entities, links, spread))
             with self._rows.graph.reader() as reader:
                 graph = self._question_graph(reader, selection)
@@ -312,7 +312,7 @@ class GraphParts:
                 part = _part_around(graph, names, links, among, spread, _RANKED)
             return part.shares(activations(part.entities, links, spread))
 
-        found = yield from offload(shares)
+        found = dict((yield from offload(shares)))
         rows = yield from self.described(state, found)
         ranked = sorted(found, key=lambda node_id: (-found[node_id], rows.record_of(node_id).key, node_id))
         return matched, ranked, passing

@@ -58,12 +58,14 @@ def _linked_chunks(
 ) -> GraphRAGFound:
     state = near.state
     near_names = nearest_names(state.entities, vector, options, state.name_mask(view))
-    links = links_of(text, view.names, near_names, nearest_chunks(near, options), view.entities_of, options)
+    seeds = nearest_chunks(near, options)
+    entities_of = view.entities_in([chunk for _, chunk in seeds])
+    links = links_of(text, view.names, near_names, seeds, entities_of, options)
     active = activations(view.entities, links, options.published.spread)
     shares = view.shares(active)
-    rows = state.chunks.rows_of(list(shares))
+    rows = state.rows_of(shares.names)
     share_of = np.zeros(len(near.scores))
-    share_of[rows[rows >= 0]] = np.fromiter(shares.values(), np.float64, len(shares))[rows >= 0]
+    share_of[rows[rows >= 0]] = shares.numbers[rows >= 0]
     seen = np.isfinite(near.scores)  # others do not count, as in an index without them
     trusted = trust(near.scores[seen], share_of[seen])
     weight = options.structure_weight * trusted

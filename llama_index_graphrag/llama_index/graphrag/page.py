@@ -212,7 +212,7 @@ def _entity(view: GraphView, key: str, linked: bool, highlighted: bool, found: G
 def _ends(view: GraphView, found: GraphRAGFound | None, chunk: str) -> list[str]:
     """The entities to which a chunk has a line: the most active."""
     active: Mapping[str, float] = {} if found is None else found.active
-    return sorted(view.entities_of.get(chunk, ()), key=lambda key: (-active.get(key, 0.0), key))[:_LINES]
+    return sorted(view.entities_in([chunk]).get(chunk, ()), key=lambda key: (-active.get(key, 0.0), key))[:_LINES]
 
 
 def _edges(

@@ -14,15 +14,18 @@ from llama_index.graphrag.clustering.hierarchy import Hierarchy
 from llama_index.graphrag.clustering.scoped import clustered
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import statement_graph
-from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
+from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.graph.graph_arrays import GraphArrays
 from llama_index.graphrag.graph.judgement import Judgement, visible_pairs
+from llama_index.graphrag.graph.sorted_rows import RowValues
 from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph.touched import Touched
 from llama_index.graphrag.reports.planning import Planner, ReportPlan
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.rows.known_part import KnownPart
 from llama_index.graphrag.search.chunk_scores import chunk_shares
-from llama_index.graphrag.search.linking import known_names
+from llama_index.graphrag.search.linking import KnownEntities, known_names
 from llama_index.ragkit import Snapshot, content_id
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.text.tokens import count_tokens
@@ -114,9 +117,28 @@ class GraphView:
     part: KnownPart | None = None
 
     @cached_property
+    def arrays(self) -> GraphArrays:
+        """What a search of chunks needs of the graph."""
+        return GraphArrays.of(self.graph)
+
+    def following(self, earlier: "GraphView", touched: Touched) -> "GraphView":
+        """The view, after writes to an earlier one; arrays that this had are brought up to date.
+
+        Parameters
+        ----------
+        touched : by the writes
+        """
+        return self.over(earlier.arrays.updated(self.graph, touched)) if "arrays" in vars(earlier) else self
+
+    def over(self, arrays: GraphArrays) -> "GraphView":
+        """The view, whose arrays are given."""
+        vars(self)["arrays"] = arrays
+        return self
+
+    @property
     def entities(self) -> EntityGraph:
         """The entities and pairs as arrays."""
-        return entity_graph(self.graph) if self.part is None else self.part.entities
+        return self.arrays.entities if self.part is None else self.part.entities
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -131,22 +153,19 @@ class GraphView:
     @cached_property
     def names(self) -> Mapping[str, tuple[str, ...]]:
         """Normalised name -> the entities for which it may stand."""
-        return known_names(self.graph) if self.part is None else self.part.names
-
-    @cached_property
-    def entities_of(self) -> Mapping[str, tuple[str, ...]]:
-        """Chunk -> the entities that it names, sorted; for a part, only those that were read."""
         if self.part is not None:
-            return self.part.entities_of
-        found: dict[str, list[str]] = {}
-        for key in self.entities.names:
-            for chunk in self.graph.entities[key]:
-                found.setdefault(chunk, []).append(key)
-        return {chunk: tuple(keys) for chunk, keys in found.items()}
+            return self.part.names
+        if self.config.partition_by is None:
+            return KnownEntities(self.entities.position, self.arrays.short)
+        return known_names(self.graph)
 
-    def shares(self, active: Mapping[str, float]) -> dict[str, float]:
+    def entities_in(self, chunks: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """The entities that chunks name, sorted; of a part, those that are known."""
+        return self.arrays.naming.entities_in(chunks) if self.part is None else self.part.entities_of
+
+    def shares(self, active: RowValues) -> RowValues:
         """The share of each chunk in the activations of entities."""
-        return chunk_shares(self.graph, active) if self.part is None else self.part.shares(active)
+        return chunk_shares(self.arrays.naming, active) if self.part is None else self.part.shares(active)
 
     def places(self, keys: Iterable[str]) -> list[int]:
         """The places of entities in the order of the hierarchy, of which communities are runs."""
@@ -154,7 +173,8 @@ class GraphView:
 
     def places_of(self, chunks: Sequence[str]) -> dict[str, list[int]]:
         """The places of the entities of chunks."""
-        return {chunk: self.places(self.entities_of.get(chunk, ())) for chunk in chunks}
+        entities = self.entities_in(chunks)
+        return {chunk: self.places(entities.get(chunk, ())) for chunk in chunks}
 
     def has(self, node_id: str) -> bool:
         """Whether a chunk exists."""
@@ -286,6 +306,16 @@ class GraphRAGState:
             return self.everything
         ids = self.chunks.ids
         return self.views.restricted(frozenset(ids[row] for row in np.flatnonzero(allowed)))
+
+    def rows_of(self, chunks: Sequence[str]) -> NDArray[np.int64]:
+        """The rows of chunks, -1 for others; those of all chunks are looked up once."""
+        if not self.is_part and chunks is self.everything.arrays.naming.chunks:
+            return self._rows
+        return np.asarray(self.chunks.rows_of(chunks), np.int64)
+
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        return np.asarray(self.chunks.rows_of(self.everything.arrays.naming.chunks), np.int64)
 
     @property
     def graph(self) -> StatementGraph:

@@ -66,6 +66,7 @@ class Gathered:
     candidates : the maps to search
     names : the walk over names; None without a walk
     points : the vectors of the key points, in the space of the cells
+    nodes : the scores of all nodes where they are known: without vectors of cells, facts have no part in them
     """
 
     query: Query[PseudoGraph]
@@ -73,6 +74,7 @@ class Gathered:
     candidates: Sequence[Candidate]
     names: NameWalk | None
     points: Sequence[Vector]
+    nodes: NDArray[np.float64] | None = None
 
 
 class NearCells(NamedTuple):
@@ -158,7 +160,7 @@ def _by_words(
     graph, points = cells_by_words(query.state, scores, query.wanted, asked.texts)
     candidates = find_candidates(graph, points[0], points, config, Allowed.of(graph, query.allowed))
     query = replace(query, contents=replace(query.contents, state=graph))
-    return Gathered(query, near, candidates, names, points)
+    return Gathered(query, near, candidates, names, points, scores if config.ranking == "trust" else None)
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         graph = query.state
         facts = score_facts(graph, found.points, found.candidates, options, Allowed.of(graph, query.allowed))
         fallback = fallback or ("" if names is None else names.reason)
-        nodes = node_scores(graph, near, facts, names, options)
+        nodes = node_scores(graph, near, facts, names, options) if found.nodes is None else found.nodes
         paths = path_scores(graph, facts, nodes, near.lexical_weight, options)
         if not np.isfinite(paths).any():
             nothing = options.ranking == "support" and len(graph.facts)

@@ -147,6 +147,7 @@ class PseudoGraph:
     of_node : node id -> its facts
     fused : kind -> the super nodes over topics, and over facts, by their vectors; None if cells have no vectors
     names : the names of the maps of the whole index
+    terms : id of a cell -> how often its text has each term, for cells that were counted for a question
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
@@ -158,6 +159,7 @@ class PseudoGraph:
     of_node: Mapping[str, tuple[FactPath, ...]] = field(default_factory=dict)
     fused: Mapping[str, SuperNodes] | None = None
     names: NamesLater = field(default_factory=NamesLater)
+    terms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, facts: Facts) -> "PseudoGraph":

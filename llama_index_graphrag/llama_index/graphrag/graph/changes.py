@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from llama_index.graphrag.graph.candidates import types_in
 from llama_index.graphrag.graph.resolution import representatives, short_forms
 from llama_index.graphrag.graph.statement import AnyStatement, ChunkStatements
 from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, resolved
+from llama_index.graphrag.graph.touched import Touched
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = ["GraphChange", "changed", "resolved_graph", "statement_graph"]
@@ -28,10 +29,12 @@ class GraphChange:
     graph : the new graph
     rewritten : other chunks that lost a description that was merged from a removed chunk, too, in their new form; their
         records must be stored again
+    touched : what may differ from the old graph
     """
 
     graph: StatementGraph
     rewritten: tuple[ChunkStatements, ...] = ()
+    touched: Touched = field(default_factory=Touched.nothing)
 
 
 def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, Pairs] | None = None) -> StatementGraph:
@@ -86,10 +89,13 @@ def changed(
         If two added chunks have one id.
     """
     new: dict[str, ChunkStatements] = {}
+    removed = list(removed)
     for chunk in added:
         if chunk.chunk_id in new:
             raise ConfigurationError(f"Two added chunks have the id {chunk.chunk_id!r}; ids must differ.")
         new[chunk.chunk_id] = chunk
+    if not removed and not new and not same:
+        return GraphChange(graph)
     gone = {chunk_id for chunk_id in removed if chunk_id in graph.chunks and chunk_id not in new}
     rewritten = _unmerged(graph, gone | (new.keys() & graph.chunks.keys()), new)
     new |= rewritten
@@ -135,7 +141,8 @@ def changed(
         index.add(chunks[chunk_id], short.get(chunks[chunk_id].document, {}))
     entities, links = index.finished()
     after_write = StatementGraph(chunks, documents, judged, short, entities, links)
-    return GraphChange(after_write, tuple(rewritten[chunk_id] for chunk_id in sorted(rewritten)))
+    touched = Touched(index.touched, frozenset(out | new.keys() | again))
+    return GraphChange(after_write, tuple(rewritten[chunk_id] for chunk_id in sorted(rewritten)), touched)
 
 
 def _unmerged(graph: StatementGraph, gone: set[str], new: Mapping[str, ChunkStatements]) -> dict[str, ChunkStatements]:
@@ -187,6 +194,15 @@ class _Index:
                 self._entity(key).pop(chunk.chunk_id, None)
             if len(keys) == 2:
                 self._pair(*sorted(keys)).pop(chunk.chunk_id, None)
+
+    @property
+    def touched(self) -> dict[str, frozenset[str]]:
+        """The entities that were edited -> those whose pair with them was."""
+        pairs: dict[str, set[str]] = {key: set() for key in self._own_entities}
+        for one, other in self._own_pairs:
+            pairs[one].add(other)
+            pairs[other].add(one)
+        return {key: frozenset(others) for key, others in pairs.items()}
 
     def finished(self) -> tuple[dict[str, Occurrences], dict[str, Mapping[str, Occurrences]]]:
         """Entities and links, without those that no chunk states."""

@@ -1,6 +1,6 @@
 """The graph of entities as arrays, on which clusterings and searches work."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph.sorted_rows import SortedPlaces, edited, renewed
+from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph
 from llama_index.ragkit.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["EntityGraph", "entity_graph"]
+__all__ = ["EntityGraph", "entity_graph", "updated_entities"]
 
 Integers = NDArray[np.int64]
 
@@ -119,7 +120,7 @@ class EntityGraph:
     @cached_property
     def position(self) -> Mapping[str, int]:
         """Key -> row."""
-        return {name: row for row, name in enumerate(self.names)}
+        return SortedPlaces(self.names)
 
     def neighbours(self, row: int) -> Integers:
         """The sorted neighbours of an entity."""
@@ -142,6 +143,43 @@ def entity_graph(graph: StatementGraph) -> EntityGraph:
         ends.append(len(cells))
     alone = [sum(graph.entities[name].values()) for name in names]
     return EntityGraph(names, *(np.array(values, np.int64) for values in (ends, cells, weights, tokens, alone)))
+
+
+def updated_entities(
+    earlier: EntityGraph,
+    graph: StatementGraph,
+    names: tuple[str, ...],
+    places: Integers,
+    pairs: Mapping[str, Collection[str]],
+) -> EntityGraph:
+    """The graph of the entities of some statements after a write.
+
+    Parameters
+    ----------
+    earlier : of the statements before
+    names, places : the new keys, and the new place of each old one, -1 for those that are gone
+    pairs : entities that the write has touched -> those whose pair with it has changed
+    """
+    position, columns = SortedPlaces(names), [places[earlier.indices], earlier.weights, earlier.tokens]
+    there = {name: position[name] for name in pairs if name in graph.entities}
+    new = {}
+    for name, place in there.items():
+        row = earlier.position.get(name, -1)
+        own = slice(*earlier.indptr[row : row + 2].tolist()) if row >= 0 else slice(0)
+        others = {position[other]: other for other in pairs[name] if other in position}
+        links = graph.links.get(name, {})
+        come = [(at, *_edge(links[other])) for at, other in others.items() if other in links]
+        new[place] = edited([column[own] for column in columns], list(others), come)
+    indptr, (indices, weights, tokens) = renewed(earlier.indptr, columns, places, len(names), new)
+    alone = np.zeros(len(names), np.int64)
+    alone[places[places >= 0]] = earlier.node_tokens[places >= 0]
+    alone[list(there.values())] = [sum(graph.entities[name].values()) for name in there]
+    return EntityGraph(names, indptr, indices, weights, tokens, alone)
+
+
+def _edge(where: Occurrences) -> tuple[int, int]:
+    """The weight and the tokens of a pair."""
+    return len(where), sum(where.values())
 
 
 def _summed(where: Integers, values: Integers, length: int) -> Integers:

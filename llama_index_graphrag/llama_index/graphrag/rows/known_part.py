@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.graph.sorted_rows import RowValues
 from llama_index.graphrag.rows.question_graph import QuestionGraph
 from llama_index.graphrag.rows.statement_edges import chunk_number, entity_number
 from llama_index.graphrag.search.chunk_scores import scaled
@@ -43,14 +44,15 @@ class KnownPart:
         }
         return replace(self, entities_of={node_id: found for node_id, found in of.items() if found})
 
-    def shares(self, active: Mapping[str, float]) -> dict[str, float]:
+    def shares(self, active: Mapping[str, float]) -> RowValues:
         """Like :func:`~llama_index.graphrag.search.chunk_scores.chunk_shares`, for the known chunks."""
         shares: dict[str, float] = {}
         for chunk, keys in self.entities_of.items():
             for key in keys:
                 if key in active:
                     shares[chunk] = shares.get(chunk, 0.0) + active[key] / self.chunks_of[key]
-        return scaled(shares)
+        ids = sorted(shares)
+        return RowValues(ids, scaled(np.array([shares[chunk] for chunk in ids])))
 
 
 def part_of(

@@ -12,49 +12,56 @@ are added to nearness as far as they can be trusted, see :mod:`llama_index.ragki
 Source: none of the published searches mixes both; microsoft/graphrag ranks chunks only by entities.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.entity_graph import EntityGraph
-from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph.naming import Naming
+from llama_index.graphrag.graph.sorted_rows import RowValues
 from llama_index.graphrag.search.linking import Link
 
 __all__ = ["activations", "chunk_shares", "scaled"]
 
+Floats = NDArray[np.float64]
+
 _DECIMALS = 10  # hides the order of a sum
 
 
-def activations(entities: EntityGraph, links: Iterable[Link], spread: float) -> dict[str, float]:
+def activations(entities: EntityGraph, links: Iterable[Link], spread: float) -> RowValues:
     """The activation of each entity, by key.
 
     Parameters
     ----------
     spread : d, in [0, 1)
     """
-    found: dict[str, float] = {}
+    found = np.zeros(len(entities))
     linked = [(entities.position[link.entity], link.weight) for link in links if link.entity in entities.position]
     for row, weight in linked:
-        found[entities.names[row]] = found.get(entities.names[row], 0.0) + weight
-    if not spread:
-        return found
-    for row, weight in linked:
+        found[row] += weight
+    for row, weight in linked if spread else ():
         entries = slice(entities.indptr[row], entities.indptr[row + 1])
-        shares = spread * weight * entities.weights[entries] / max(1, int(entities.strengths[row]))
-        for other, share in zip(entities.indices[entries].tolist(), shares.tolist(), strict=True):
-            found[entities.names[other]] = found.get(entities.names[other], 0.0) + share
-    return found
+        weights = entities.weights[entries]
+        strength = int(weights.sum() if entities.sums is None else entities.sums[row])
+        found[entities.indices[entries]] += spread * weight * weights / max(1, strength)
+    return RowValues(entities.names, found)
 
 
-def chunk_shares(graph: StatementGraph, active: Mapping[str, float]) -> dict[str, float]:
-    """The share of each chunk that names an active entity, in (0, 1], the best 1; by id."""
-    shares: dict[str, float] = {}
-    for key in sorted(active):
-        where = graph.entities.get(key, ())
-        for chunk in where:
-            shares[chunk] = shares.get(chunk, 0.0) + active[key] / len(where)
-    return scaled(shares)
+def chunk_shares(naming: Naming, active: RowValues) -> RowValues:
+    """The share of each chunk that names an active entity, in (0, 1], the best 1; by id.
+
+    Parameters
+    ----------
+    active : for the entities of `naming`
+    """
+    of_each = active.numbers / np.maximum(naming.counts, 1)
+    shares = np.bincount(naming.where, np.repeat(of_each, naming.counts), len(naming.chunks))
+    return RowValues(naming.chunks, scaled(shares.astype(np.float64)))
 
 
-def scaled(shares: Mapping[str, float]) -> dict[str, float]:
+def scaled(shares: Floats) -> Floats:
     """Shares in proportion to the best, which is 1; rounded, so the order of sums does not matter."""
-    best = max(shares.values(), default=0.0)
-    return {chunk: round(share / best, _DECIMALS) for chunk, share in shares.items()} if best > 0 else {}
+    best = float(shares.max(initial=0.0))
+    found: Floats = (shares / best).round(_DECIMALS) if best > 0 else np.zeros(len(shares))
+    return found

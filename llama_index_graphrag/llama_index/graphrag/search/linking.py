@@ -1,7 +1,7 @@
 """From a question to entities of the graph."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,7 +12,7 @@ from llama_index.graphrag.graph.statement import bare, scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.text.mentions import mentions, names_part
 
-__all__ = ["Link", "LinkKind", "known_names", "linked_entities", "relative"]
+__all__ = ["KnownEntities", "Link", "LinkKind", "known_names", "linked_entities", "relative"]
 
 Floats = NDArray[np.float64]
 _EQUAL = 1e-9
@@ -37,6 +37,33 @@ class Link:
     kind: LinkKind
     asked: str
     weight: float
+
+
+class KnownEntities(Mapping[str, tuple[str, ...]]):
+    """As :func:`known_names`, of a graph without scopes, where most names are the keys of their entities.
+
+    Parameters
+    ----------
+    keys : of all entities
+    short : names that stand for other entities -> the keys of these
+    """
+
+    def __init__(self, keys: Mapping[str, int], short: Mapping[str, Collection[str]]) -> None:
+        self._keys, self._short = keys, short
+
+    def __getitem__(self, name: str) -> tuple[str, ...]:
+        if name not in self:
+            raise KeyError(name)
+        return tuple(sorted(key for key in {name, *self._short.get(name, ())} if key in self._keys))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._keys or name in self._short
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**dict.fromkeys(self._keys), **dict.fromkeys(self._short)})
+
+    def __len__(self) -> int:
+        return len(self._keys) + sum(name not in self._keys for name in self._short)
 
 
 def known_names(graph: StatementGraph) -> dict[str, tuple[str, ...]]:

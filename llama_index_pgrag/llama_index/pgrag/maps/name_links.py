@@ -5,7 +5,7 @@ mention.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
 from llama_index.pgrag.maps.mind_map import Path
-from llama_index.pgrag.maps.names import CellNames, cell_name, name_of
+from llama_index.pgrag.maps.names import CellNames, cell_name, name_of, words_of
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.vectors.masks import recent
 
@@ -65,6 +65,16 @@ class NodeNames:
         """The names with the topics that the long facts mention."""
         found = ((text, topics.names_in(text, but=self.title)) for text in self.long)
         return replace(self, found={text: names for text, names in found if names})
+
+    def mentions(self, topics: CellNames) -> bool:
+        """Whether its long facts mention one of some topics."""
+        if not any(topics.may_be_in(words) for words in self._words):
+            return False
+        return any(topics.names_in(text) for text in self.long)
+
+    @cached_property
+    def _words(self) -> list[str]:
+        return list(map(words_of, self.long))
 
     @property
     def mentioned(self) -> set[str]:
@@ -117,7 +127,7 @@ class MapNames:
         if come or left:
             coming = CellNames(come)
             for node_id, names in nodes.items():
-                if not left.isdisjoint(names.mentioned) or any(coming.names_in(text) for text in names.long):
+                if (names.found and not left.isdisjoint(names.mentioned)) or names.mentions(coming):
                     gone[node_id], new[node_id] = names, names.mentioning(known)
         return self._replaced(gone, {**nodes, **new}, new, topics)
 
@@ -188,8 +198,14 @@ class NameLinks:
         column = names.known.numbers
         own = [(row, names.nodes[node_id]) for row, node_id in enumerate(node_ids) if node_id in names.nodes]
         shape = len(node_ids), len(names.known.phrases)
-        said = _marked(((row, column[name]) for row, found in own for name in found.said), shape)
-        topics = _marked(((row, column[found.topic]) for row, found in own if found.topic), shape)
+        said, topics = (
+            _marked(
+                np.repeat([row for row, _ in own], list(map(len, of_each))),
+                [column[name] for some in of_each for name in some],
+                shape,
+            )
+            for of_each in ([found.said for _, found in own], [(found.topic,)[: bool(found.topic)] for _, found in own])
+        )
         mentions = [
             TopicMention(row, text, found.title, tuple(column[name] for name in mentioned))
             for row, found in own
@@ -252,14 +268,15 @@ class LinkedNodes:
     frequency: NDArray[np.float64]
 
 
-def _marked(places: Iterable[Place], shape: tuple[int, int]) -> csr_matrix:
+def _marked(rows: Collection[int], columns: Collection[int], shape: tuple[int, int]) -> csr_matrix:
     """A matrix with 1 at these places, each of which may be given several times."""
-    at = np.array(sorted(set(places)), np.int64).reshape(-1, 2)
-    return csr_matrix((np.ones(len(at)), (at[:, 0], at[:, 1])), shape=shape)
+    places = np.asarray(rows, np.int64), np.asarray(columns, np.int64)
+    return csr_matrix((np.ones(len(columns)), places), shape=shape).sign()
 
 
-def _weights(said: csr_matrix, topics: csr_matrix, mentioned: Iterable[Place]) -> csr_matrix:
-    named: csr_matrix = (said + _marked(mentioned, said.shape)).sign()
+def _weights(said: csr_matrix, topics: csr_matrix, mentioned: Collection[Place]) -> csr_matrix:
+    rows, columns = [row for row, _ in mentioned], [column for _, column in mentioned]
+    named: csr_matrix = (said + _marked(rows, columns, said.shape)).sign()
     return (named + TOPIC_WEIGHT * topics).tocsr()
 
 

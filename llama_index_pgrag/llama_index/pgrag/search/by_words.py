@@ -7,6 +7,7 @@ candidate maps. A cell has the coordinates s_k, its scores for the key points k 
 more that makes its length 1, so its cosine to the unit vector of k is s_k.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from llama_index.pgrag.maps.mind_map import path_text
 from llama_index.pgrag.search.candidates import Vector
 from llama_index.pgrag.state import KINDS, PseudoGraph, maps_of
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.few_texts import scores_of_few
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.question_scores import best_rows
 from llama_index.ragkit.vectors.row_buffer import Record
@@ -53,23 +54,24 @@ def cells_by_words(
         records |= {i: Record(i, found.document, found.key, "{}") for i in (topic_id, *found.routes)}
         records |= {fact.id: Record(fact.id, found.document, fact.key, "{}") for fact in found.facts}
     all_texts = {cell_id: text for kind in KINDS for cell_id, text in texts[kind].items()}
-    vectors = dict(zip(all_texts, _vectors(all_texts.values(), key_points), strict=True))
+    terms = {cell_id: lexical_terms(text) for cell_id, text in all_texts.items()}
+    vectors = dict(zip(all_texts, _vectors(terms.values(), key_points), strict=True))
     topics, routes, facts = (
         Snapshot.of(np.stack([vectors[i] for i in own]), [records[i] for i in own]) if own else Snapshot.empty()
         for own in texts.values()
     )
     map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}
-    part = replace(graph, maps=maps, map_of=map_of, of_node=of_node, fused=None)
+    part = replace(graph, maps=maps, map_of=map_of, of_node=of_node, fused=None, terms=terms)
     part = replace(part, topics=topics, routes=routes, facts=facts)
     return part, list(np.eye(len(key_points), len(key_points) + 1, dtype=np.float32))
 
 
-def _vectors(texts: Collection[str], key_points: Sequence[str]) -> NDArray[np.float32]:
-    """The unit vectors of some cells, shape (cells, key points + 1)."""
-    words = LexicalIndex().changed((), {str(i): lexical_terms(text) for i, text in enumerate(texts)})
+def _vectors(cells: Collection[Counter[str]], key_points: Sequence[str]) -> NDArray[np.float32]:
+    """The unit vectors of some cells by their terms, shape (cells, key points + 1)."""
+    texts = list(cells)
     found = np.zeros((len(texts), len(key_points) + 1))
-    for k, point in enumerate(key_points if len(texts) else ()):
-        (scores,) = words.scores(point)
+    for k, point in enumerate(key_points if texts else ()):
+        scores = scores_of_few(texts, point)
         found[:, k] = scores / (scores.max() or 1.0) / np.sqrt(len(key_points))
     found[:, -1] = np.sqrt(np.maximum(0.0, 1.0 - (found * found).sum(axis=1)))
     return found.astype(np.float32)

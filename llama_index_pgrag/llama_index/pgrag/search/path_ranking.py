@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.text.few_texts import scores_of_few
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.nearness import standardised
 from llama_index.ragkit.vectors.question_scores import best_rows, sorted_rows
@@ -67,6 +67,6 @@ def _words(graph: PseudoGraph, rows: Sequence[int], question: str) -> Floats:
     """The BM25 scores of some paths among each other, in standard deviations of the hundred best, and as the last one
     the score of a path without a word of the question; zeros if no path has such a word.
     """
-    texts = {fact_id: lexical_terms(graph.fact(fact_id).text) for fact_id in (graph.facts.ids[row] for row in rows)}
-    (found,) = LexicalIndex().changed((), texts).scores(question)
+    facts = [graph.fact(graph.facts.ids[row]) for row in rows]
+    found = scores_of_few([graph.terms.get(fact.id) or lexical_terms(fact.text) for fact in facts], question)
     return standardised(np.append(found, 0.0), by=found) if found.any() else np.zeros(len(rows) + 1)
