@@ -31,7 +31,11 @@ def lexical_terms(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     if _HYPHEN_AT_END.search(text):
         counts.update(normalise(first + last) for first, last in _HYPHENATED.findall(text))
-    for run in _RUN.findall(normalise(text)):
+    normal = normalise(text)
+    if normal.isascii():
+        counts.update(normal.split())
+        return counts
+    for run in _RUN.findall(normal):
         if _UNSPACED.match(run):
             counts.update(run)
             counts.update(run[i : i + 2] for i in range(len(run) - 1))
