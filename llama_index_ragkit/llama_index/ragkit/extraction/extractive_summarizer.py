@@ -114,11 +114,11 @@ class ExtractiveSummarizer(Summarizer):
             max_sentences=self._max_sentences,
         )
         picked = [sentences[i] for i in chosen]
-        summary = _join(sorted(picked, key=places.__getitem__))
-        while len(picked) > 1 and count_tokens(summary) > max_tokens:  # token counts are not additive
-            picked.pop()
-            summary = _join(sorted(picked, key=places.__getitem__))
-        return _cut(summary, max_tokens)
+        while count_tokens(summary := _join(sorted(picked, key=places.__getitem__))) > max_tokens:
+            if len(picked) == 1:
+                return _cut(summary, max_tokens)
+            picked.pop()  # token counts are not additive
+        return summary
 
 
 def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:
@@ -161,9 +161,7 @@ def _join(sentences: Sequence[str]) -> str:
 
 
 def _cut(text: str, max_tokens: int) -> str:
-    """The longest prefix that fits: of whole words, or of characters if not even one word fits."""
-    if count_tokens(text) <= max_tokens:
-        return text
+    """The longest prefix that fits, of a text that does not: of whole words, else of characters."""
     for pattern in (_WORD, _CHARACTER):
         ends = [match.end() for match in pattern.finditer(text)]
         fitting = bisect_right(ends, max_tokens, key=lambda end: count_tokens(text[:end]))

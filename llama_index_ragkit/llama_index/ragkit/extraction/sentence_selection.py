@@ -115,7 +115,8 @@ def _greedy(
     def gain(i: int) -> float:
         return float((weight * np.maximum(similarity[i] - redundancy * covered, 0)).sum() / scale[i])
 
-    heap = [(-gain(i), i) for i in range(len(cost))]
+    first = (weight * similarity).sum(axis=1) / scale  # while nothing is covered
+    heap = list(zip((-first).tolist(), range(len(cost)), strict=True))
     heapify(heap)
     if not (cost <= budget).any():
         return [heap[0][1]]
