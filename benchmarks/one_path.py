@@ -47,7 +47,7 @@ from llama_index.sprag import RuleContext, SpRAGIndex
 
 __all__ = ["digest", "made_up_questions", "main", "opened", "used"]
 
-TOP, DIMENSION, WRITES = 10, 128, 20
+TOP, DIMENSION = 10, 128
 SECTIONS, TOPICS = 10, 10  # chunks of a document; one document in so many passes a filter
 PASSES = 3  # over all questions; each counts by its fastest
 MARKED = 1.1  # ratio
@@ -140,7 +140,7 @@ def _figures(times: Mapping[str, Times]) -> dict[str, dict[str, Any]]:
     return {step: {"median": unit[step.split()[-1]] * statistics.median(each.cpu_s)} for step, each in times.items()}
 
 
-def used(method: str, way: str, chunks: int, questions: int, folder: str) -> dict[str, Any]:
+def used(method: str, way: str, chunks: int, questions: int, writes: int, folder: str) -> dict[str, Any]:
     """Build an index, ask it and write to it, and leave it in a folder; figures by step."""
     cls, components = METHODS[method]
     spaces: dict[str, Any] = {}
@@ -148,7 +148,7 @@ def used(method: str, way: str, chunks: int, questions: int, folder: str) -> dic
     if way == "stores" and "serve_from" in inspect.signature(cls).parameters:
         options["serve_from"] = "stores"
     count = chunks // SECTIONS
-    documents, new = ([document(number) for number in range(*ends)] for ends in ((count,), (count, count + WRITES)))
+    documents, new = ([document(number) for number in range(*ends)] for ends in ((count,), (count, count + writes)))
     asked, times, context = (
         made_up_questions(chunks, questions),
         defaultdict[str, Times](Times),
@@ -161,7 +161,7 @@ def used(method: str, way: str, chunks: int, questions: int, folder: str) -> dic
     narrowed = [index.as_retriever(similarity_top_k=TOP, filters=topic) for topic in topics]
     asking = {"question ms": _ask([retriever], asked), "filtered question ms": _ask(narrowed, asked)}
     works: list[tuple[str, Callable[[], Any]]] = [("insert ms", partial(index.insert, each)) for each in new]
-    gone = (each.id_ for each in documents[:: max(1, count // WRITES)][:WRITES])
+    gone = (each.id_ for each in documents[:: max(1, count // writes)][:writes])
     works += [("delete ms", partial(index.delete_ref_doc, each, delete_from_docstore=True)) for each in gone]
     for (step, write), text in zip(works, cycle(asked), strict=False):
         times[step].run(write)
@@ -203,8 +203,9 @@ def measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             runs = []
             for _ in range(options.repeats):
                 with tempfile.TemporaryDirectory() as folder:
-                    given = (method, way, options.chunks, options.questions, folder)
-                    runs.append({**apart(used, *given, **ONE_THREAD), **apart(opened, *given, **ONE_THREAD)})
+                    given = (method, way, options.chunks, options.questions)
+                    made = apart(used, *given, options.writes, folder, **ONE_THREAD)
+                    runs.append({**made, **apart(opened, *given, folder, **ONE_THREAD)})
             for step in runs[0]:
                 found = _least([run[step] for run in runs])
                 yield {"method": method, "way": way, "chunks": options.chunks, "step": step, **found}
@@ -234,6 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--chunks", type=int, default=3000)
     parser.add_argument("--questions", type=int, default=50)
+    parser.add_argument("--writes", type=int, default=20, help="inserts, and as many deletes")
     parser.add_argument("--repeats", type=int, default=1, help="runs of each method and way")
     run_or_compare(parser, arguments, measurements, compared)
 
