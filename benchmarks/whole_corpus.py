@@ -156,7 +156,7 @@ def _assessor(task: Task, kind: str, queries: Sequence[Any], index: Any) -> None
             values = []
             for query in queries:
                 cosine = cosines(chunks.matrix, np.asarray(model.get_query_embedding(query.question), np.float32))
-                words, full_score = contents.lexical_scores(query.question), contents.full_score(query.question)
+                words, full_score = contents.scored(query.question)
                 nearness = hybrid_nearness(cosine, words, weight, full_score=full_score)[rows]
                 search, found = RelevanceSearch(nearness, tests, feedback), set()
                 while (place := search.next()) is not None:

@@ -69,8 +69,8 @@ class DocumentTwins(Twins):
         assert (again.document_of, again.headers) == (state.document_of, state.headers)
         assert sorted(again.chunks.ids) == sorted(state.chunks.ids)
         question = f"harbour lamp keeper crane boat {QUESTION}"
-        theirs = state.lexical_scores(question)[state.chunks.rows_of(again.chunks.ids)]
-        np.testing.assert_allclose(again.lexical_scores(question), theirs)
+        theirs = state.scored(question)[0][state.chunks.rows_of(again.chunks.ids)]
+        np.testing.assert_allclose(again.scored(question)[0], theirs)
 
     def same(self, question: str, **options: Any) -> None:
         ours, theirs = (each.as_retriever(**options).retrieve(question) for each in self)

@@ -58,7 +58,7 @@ def told(state: SpRAGState) -> dict[str, Any]:
         "documents": documents,
         "document_of": dict(state.document_of),
         "headers": dict(state.headers),
-        "words": state.lexical_scores(" ".join(WORDS))[rows].round(9).tolist(),
+        "words": state.scored(" ".join(WORDS))[0][rows].round(9).tolist(),
         "vectors": state.cosines(np.ones(32, np.float32), 0.25)[rows].round(6).tolist() if ids else [],
     }
 

@@ -143,13 +143,11 @@ class SpRAGState:
     def _words(self) -> AlignedWords:
         return AlignedWords(self.lexical or LexicalIndex(), self.chunks.rows_of, len(self.chunks))
 
-    def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-        """BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count."""
-        return self._words.scores(question, allowed)
-
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
-        """The BM25 score of a chunk of mean length that has each word of the question once, and that length."""
-        return self._words.full_score(question, allowed)
+    def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
+        """The BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count. And the score
+        of a chunk of mean length that has each word of the question once, with that length.
+        """
+        return self._words.scored(question, allowed)
 
     @property
     def shown(self) -> Callable[[str], bool] | None:

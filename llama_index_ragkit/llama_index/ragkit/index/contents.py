@@ -47,6 +47,10 @@ class IndexContents(Generic[State]):
         """
         return self._words.scores(question, allowed)
 
+    def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
+        """Both :meth:`lexical_scores` and :meth:`full_score`, for which the words are looked up once."""
+        return self._words.scored(question, allowed)
+
     def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
         """The BM25 score of a chunk of mean length that has each word of the question once, and that length.
 
@@ -99,6 +103,10 @@ class ViewContents(Generic[State]):
         """
         scores = self.near.lexical if question == self.question else self._lexical_of_texts[question]
         return scores if allowed is None else np.where(allowed, scores, 0.0)
+
+    def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
+        """Both :meth:`lexical_scores` and :meth:`full_score`."""
+        return self.lexical_scores(question, allowed), self.full_score(question, allowed)
 
     def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
         """As :meth:`IndexContents.full_score`; how rare a word is, is counted over all chunks of the index."""

@@ -167,8 +167,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         cosines = question_cosines(chunks, vector)
         lexical, full_score = np.zeros(len(chunks)), NOT_KNOWN
         if self.lexical_weight:
-            lexical = contents.lexical_scores(question, allowed)
-            full_score = contents.full_score(question, allowed)
+            lexical, full_score = contents.scored(question, allowed)
         nearness = hybrid_nearness(cosines, lexical, self.lexical_weight, allowed, full_score)
         best = best_rows(nearness, self.similarity_top_k, chunks)
         found = zip(best, result_scores(nearness[best], nearness).tolist(), strict=True)

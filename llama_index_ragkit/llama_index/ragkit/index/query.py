@@ -99,7 +99,7 @@ class Query(Generic[State]):
     wanted: int
     resources: Resources
     _vector: NDArray[np.float32] | None = field(default=None, repr=False)
-    _lexical: NDArray[np.float64] | None = field(default=None, repr=False)
+    _lexical: tuple[NDArray[np.float64], FullScore] | None = field(default=None, repr=False)
     shared: SharedQuestion | None = field(default=None, repr=False)
 
     @property
@@ -146,13 +146,16 @@ class Query(Generic[State]):
 
         0 without a word of the question, and for chunks that may not be shown, which do not count in any way.
         """
-        if self._lexical is None:
-            self._lexical = yield from offload(self.contents.lexical_scores, self.text, self.allowed)
-        return self._lexical
+        return (yield from self._scored())[0]
 
     def full_score(self) -> Steps[FullScore]:
         """The BM25 score of a chunk of mean length that has each word of the question once, and that length."""
-        return (yield from offload(self.contents.full_score, self.text, self.allowed))
+        return (yield from self._scored())[1]
+
+    def _scored(self) -> Steps[tuple[NDArray[np.float64], FullScore]]:
+        if self._lexical is None:
+            self._lexical = yield from offload(self.contents.scored, self.text, self.allowed)
+        return self._lexical
 
     def frequencies(self, texts: Sequence[str]) -> Steps[tuple[list[float], float]]:
         """About how many chunks have all words of each text, and how many there are; zeros where words are not kept.

@@ -25,8 +25,9 @@ class AlignedWords:
         self._rows = [rows_of(ids) for ids in lexical.ids]  # of each row of each block
         self._count = count
 
-    def scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-        """The BM25 score of each row, shape (count,); 0 for a row without any word of the question.
+    def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
+        """The BM25 score of each row, shape (count,), 0 for a row without any word of the question; and the
+        :meth:`full_score` of the question.
 
         Parameters
         ----------
@@ -35,19 +36,24 @@ class AlignedWords:
         """
         masks = self._masks(allowed)
         found = np.zeros(self._count)
-        for rows, mask, scores in zip(self._rows, masks, self._lexical.scores(question, masks), strict=True):
+        of_blocks, full = self._lexical.scored(question, masks)
+        for rows, mask, scores in zip(self._rows, masks, of_blocks, strict=True):
             if mask.all():
                 found[rows] = scores
             else:
                 found[rows[mask]] = scores[mask]
-        return found
+        return found, full
+
+    def scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """The scores of :meth:`scored`."""
+        return self.scored(question, allowed)[0]
 
     def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
         """The BM25 score of a row of mean length that has each word of the question once, and that length.
 
         Parameters
         ----------
-        allowed : see :meth:`scores`
+        allowed : see :meth:`scored`
         """
         return self._lexical.full_score(question, self._masks(allowed))
 

@@ -373,8 +373,11 @@ class LexicalIndex:
         """For each block, which rows are those of the texts."""
         return [block.having(ids) for block in self._blocks]
 
-    def scores(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> list[NDArray[np.float64]]:
-        """The BM25 scores of the rows of each block, 0 for texts without a word of the question.
+    def scored(
+        self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None
+    ) -> tuple[list[NDArray[np.float64]], FullScore]:
+        """The BM25 scores of the rows of each block, 0 for texts without a word of the question; and the
+        :meth:`full_score` of the question.
 
         Parameters
         ----------
@@ -382,21 +385,26 @@ class LexicalIndex:
         """
         blocks = self._counted(allowed)
         found = [np.zeros(len(block.ids)) for block in blocks]
-        n = sum(block.size for block in blocks)
+        n, words = sum(block.size for block in blocks), sum(block.length for block in blocks)
         if not n:
-            return found
-        mean = sum(block.length for block in blocks) / n or 1.0
-        norms = [length_norms(block.lengths, mean) for block in blocks]
+            return found, NOT_KNOWN
+        norms = [length_norms(block.lengths, words / n or 1.0) for block in blocks]
         times_of, language = question_stems(question)
+        texts = []
         for stem, times in times_of.items():
             postings = [block.postings(stem, language) for block in blocks]
             having = sum(len(rows) for rows, _ in postings)
+            texts.append(having)
             if not having:
                 continue
             weight = stem_weight(times, having, n)
             for norm, (rows, counts), score in zip(norms, postings, found, strict=True):
                 score[rows] += stem_scores(weight, counts, norm[rows])
-        return found
+        return found, full_score(times_of.values(), texts, n, words)
+
+    def scores(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> list[NDArray[np.float64]]:
+        """The scores of :meth:`scored`."""
+        return self.scored(question, allowed)[0]
 
     def full_score(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> FullScore:
         """The score of a text of mean length that has each word of the question once: the sum of the weights of the

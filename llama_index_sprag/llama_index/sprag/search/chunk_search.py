@@ -17,11 +17,10 @@ __all__ = ["best_chunks", "nearness_of"]
 class QuestionWords(Protocol):
     """An object that has the words of chunks."""
 
-    def lexical_scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-        """The BM25 score of every chunk that counts."""
-
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
-        """The score of a chunk of mean length that has each word of the question once, and that length."""
+    def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
+        """The BM25 score of every chunk that counts; and the score of a chunk of mean length that has each word of the
+        question once, with that length.
+        """
 
 
 def nearness_of(
@@ -41,7 +40,7 @@ def nearness_of(
     cosines = state.cosines(vector, options.context_weight)
     if not options.lexical_weight:
         return Nearness.of(cosines, np.zeros(len(cosines)), 0.0, allowed)
-    lexical, full_score = words.lexical_scores(question, allowed), words.full_score(question, allowed)
+    lexical, full_score = words.scored(question, allowed)
     return Nearness.of(cosines, lexical, options.lexical_weight, allowed, full_score)
 
 
