@@ -34,7 +34,7 @@ text { font: 14px system-ui, -apple-system, "Segoe UI", Roboto, Helvetica, Arial
 
 @dataclass(frozen=True)
 class Cell:
-    """A box with text. `hot` marks the way to the answer."""
+    """A box with text. `hot` marks the path to the answer."""
 
     id: str
     text: str
@@ -59,7 +59,7 @@ class Line:
 
 
 def columns(title: str, question: str, parts: Sequence[Column], lines: Sequence[Line], anchor: int = -1) -> str:
-    """Columns of boxes and lines between them; lines between two hot boxes are the way to the answer.
+    """Columns of boxes and lines between them; lines between two hot boxes are the path to the answer.
 
     Cells of the column `anchor` stand in their order; those of others at the mean height of what they are connected to.
     """

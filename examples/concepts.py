@@ -3,7 +3,7 @@
     python -m examples.concepts [FOLDER]       FOLDER/METHOD/concept.svg for each method; by default docs
 
 No LLM is used. What is drawn is what the pages of the indexes have: the tree, the themes, the graph, the communities,
-the maps, the votes, the segments, and the way to the answer of the question at the top.
+the maps, the votes, the segments, and the path to the answer of the question at the top.
 """
 
 import os

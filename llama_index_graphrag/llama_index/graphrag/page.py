@@ -106,7 +106,7 @@ def page_of(
         subtitle=f"Question: {query.question}" if query else "Communities of entities, nested, and their reports",
         view=Graph(nodes, _edges(view, shown, path, way, best, texts, found), _GROUPS, layout="tree"),
         panels=[*panels, Facts("The graph", _counts(state, view))],
-        highlight_label="Way to the answer",
+        highlight_label="Path to the answer",
     )
 
 

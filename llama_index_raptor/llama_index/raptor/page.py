@@ -30,7 +30,7 @@ def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | Non
         subtitle="Chunks, and summaries of clusters above them" if query is None else f"Question: {query.question}",
         view=Graph([*page.summaries(), *page.chunks()], list(page.edges()), groups, layout="tree"),
         panels=list(page.panels()),
-        highlight_label="Way to the answer",
+        highlight_label="Path to the answer",
         covers=covers if partial else "",
     )
 
