@@ -66,7 +66,7 @@ class GEMRAGState:
         return cls(Layer(chunks, questions, centre), Layer(theme_texts, theme_questions, centre), themes, written)
 
     def arrays(self) -> Arrays:
-        """The data of a whole index besides its vectors, as arrays."""
+        """The data of a whole index as arrays, without its vectors."""
         rows, (total, count) = self.member_rows, self.chunk_layer.centre.sum
         packed = {"themes": self.themes, "written": self.written}
         return {
@@ -79,7 +79,7 @@ class GEMRAGState:
     def of_arrays(
         cls, arrays: Arrays, chunks: Snapshot, questions: Snapshot, theme_texts: Snapshot, theme_questions: Snapshot
     ) -> "GEMRAGState":
-        """The state of :meth:`arrays`, over the same memory, with the vectors of all of the index."""
+        """The state of :meth:`arrays`, over the same memory, with all vectors of the index."""
         centre = Centre(questions, (arrays["total"], int(arrays["count"][0])))
         written: PackedMapping[dict[str, Any]] = PackedMapping.of_arrays(part_of(arrays, "written"))
         return cls(

@@ -118,20 +118,20 @@ class GraphView:
 
     @cached_property
     def arrays(self) -> GraphArrays:
-        """What a search of chunks needs of the graph."""
+        """The data that a search for chunks needs."""
         return GraphArrays.of(self.graph)
 
     def following(self, earlier: "GraphView", touched: Touched) -> "GraphView":
-        """The view, after writes to an earlier one; arrays that this had are brought up to date.
+        """This view; if an earlier one has arrays, with these arrays updated.
 
         Parameters
         ----------
-        touched : by the writes
+        touched : the changes since then
         """
         return self.over(earlier.arrays.updated(self.graph, touched)) if "arrays" in vars(earlier) else self
 
     def over(self, arrays: GraphArrays) -> "GraphView":
-        """The view, whose arrays are given."""
+        """This view with given arrays."""
         vars(self)["arrays"] = arrays
         return self
 

@@ -16,7 +16,7 @@ class MemberRows:
 
     Attributes
     ----------
-    rows : those of all members, theme by theme; -1 for a member that is not here
+    rows : the rows of all members, theme by theme; -1 for a missing member
     starts : the place of the first member of each theme in `rows`; a theme has at least one
     """
 
@@ -29,8 +29,8 @@ class MemberRows:
 
         Parameters
         ----------
-        themes : the members of each
-        rows_of : ids of chunks -> their rows, -1 for those that are not here
+        themes : the members of each theme
+        rows_of : ids of chunks -> their rows, -1 for missing ones
         """
         members = list(themes)
         sizes = np.array([0, *map(len, members)], np.intp)
@@ -45,7 +45,7 @@ class MemberRows:
         Parameters
         ----------
         values : of the chunks, shape (n,)
-        absent : the value of a member that is not here
+        absent : the value of a missing member
 
         Examples
         --------
@@ -56,7 +56,7 @@ class MemberRows:
         return found
 
     def within(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which themes have only members of a mask, shape (number of themes,).
+        """Which themes have only members in a mask, shape (number of themes,).
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ class GraphChange:
     graph : the new graph
     rewritten : other chunks that lost a description that was merged from a removed chunk, too, in their new form; their
         records must be stored again
-    touched : what may differ from the old graph
+    touched : the parts that may differ from the old graph
     """
 
     graph: StatementGraph

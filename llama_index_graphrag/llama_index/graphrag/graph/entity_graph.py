@@ -152,13 +152,14 @@ def updated_entities(
     places: Integers,
     pairs: Mapping[str, Collection[str]],
 ) -> EntityGraph:
-    """The graph of the entities of some statements after a write.
+    """The graph of the entities after a write.
 
     Parameters
     ----------
-    earlier : of the statements before
-    names, places : the new keys, and the new place of each old one, -1 for those that are gone
-    pairs : entities that the write has touched -> those whose pair with it has changed
+    earlier : the graph before
+    graph : the statements after the write
+    names, places : the new keys, and the new place of each old one, -1 for a removed one
+    pairs : changed entity -> the entities whose pair with it changed
     """
     position, columns = SortedPlaces(names), [places[earlier.indices], earlier.weights, earlier.tokens]
     there = {name: position[name] for name in pairs if name in graph.entities}

@@ -1,4 +1,4 @@
-"""`GraphArrays`: what a search of chunks needs of a graph of statements, as arrays that a write brings up to date."""
+"""`GraphArrays`: the data of a graph of statements that a search for chunks needs, as arrays that a write updates."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,7 +16,7 @@ ShortNames = Mapping[str, frozenset[str]]
 
 
 class GraphArrays(NamedTuple):
-    """A graph for the search of chunks.
+    """A graph as a search for chunks needs it.
 
     Attributes
     ----------
@@ -31,21 +31,21 @@ class GraphArrays(NamedTuple):
 
     @classmethod
     def of(cls, graph: StatementGraph) -> "GraphArrays":
-        """Those of all statements."""
+        """The arrays of all statements."""
         entities = entity_graph(graph)
         return cls(entities, Naming.of(graph, entities.names), short_names(graph))
 
     def updated(self, graph: StatementGraph, touched: Touched) -> "GraphArrays":
-        """Those of a graph after writes; equal to :meth:`of`.
+        """The arrays of the graph after writes; equal to :meth:`of`.
 
         Parameters
         ----------
-        touched : by the writes
+        touched : the changes of the writes
         """
         known = self.entities.position
-        gone = [key for key in touched.pairs if key in known and key not in graph.entities]
-        come = [key for key in touched.pairs if key not in known and key in graph.entities]
-        names, places = renamed(self.entities.names, gone, come)
+        removed = [key for key in touched.pairs if key in known and key not in graph.entities]
+        added = [key for key in touched.pairs if key not in known and key in graph.entities]
+        names, places = renamed(self.entities.names, removed, added)
         return GraphArrays(
             updated_entities(self.entities, graph, names, places, touched.pairs),
             self.naming.updated(graph, names, places, touched.pairs, touched.chunks),

@@ -34,7 +34,7 @@ class Naming:
 
     @classmethod
     def of(cls, graph: StatementGraph, names: tuple[str, ...]) -> "Naming":
-        """The entities of some statements, whose sorted keys are given."""
+        """The chunks of the entities with these sorted keys."""
         chunks = tuple(sorted(graph.chunks))
         place = {chunk: row for row, chunk in enumerate(chunks)}
         rows = [sorted(map(place.__getitem__, graph.entities[name])) for name in names]
@@ -53,21 +53,21 @@ class Naming:
 
         Parameters
         ----------
-        names, places : the new keys, and the new place of each of `names`, -1 for those that are gone
-        entities, chunks : those that the write has touched, others too
+        names, places : the new keys, and the new place of each old one, -1 for a removed one
+        entities, chunks : at least the entities and chunks that the write changed
         """
         known, row_of = SortedPlaces(self.chunks), SortedPlaces(names)
-        gone = [chunk for chunk in chunks if chunk in known and chunk not in graph.chunks]
-        come = [chunk for chunk in chunks if chunk not in known and chunk in graph.chunks]
-        ids, moved = renamed(self.chunks, gone, come)
+        removed = [chunk for chunk in chunks if chunk in known and chunk not in graph.chunks]
+        added = [chunk for chunk in chunks if chunk not in known and chunk in graph.chunks]
+        ids, moved = renamed(self.chunks, removed, added)
         place, rows, where = SortedPlaces(ids), SortedPlaces(self.names), moved[self.where]
         again = {chunk: place[chunk] for chunk in chunks if chunk in place}
         new = {}
         for name in (name for name in entities if name in graph.entities):
             row = rows.get(name, -1)
             old = where[self.starts[row] : self.starts[row + 1]] if row >= 0 else where[:0]
-            come_here = [(at,) for chunk, at in again.items() if chunk in graph.entities[name]]
-            new[row_of[name]] = edited([old], list(again.values()), come_here)
+            entries = [(at,) for chunk, at in again.items() if chunk in graph.entities[name]]
+            new[row_of[name]] = edited([old], list(again.values()), entries)
         starts, (where,) = renewed(self.starts, [where], places, len(names), new)
         return Naming(names, ids, starts, where)
 

@@ -1,7 +1,7 @@
-"""A graph of statements as arrays of a file, from which objects are made when they are asked for.
+"""A graph of statements as arrays of a file; objects are made from them on demand.
 
-The arrays of a search are there at once. Chunks are read one by one, and entities and links with their chunks, which
-only writes, communities and reports need, are computed from all of them.
+The arrays of a search are available at once. Chunks are read one by one. Entities and links with their chunks, which
+only writes, communities and reports need, are computed from all chunks.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ _NAMING = ("starts", "where")
 
 
 class _WholeGraph:
-    """The graph of all chunks, made when it is first asked for."""
+    """The graph of all chunks, made on demand."""
 
     def __init__(self, chunks: Mapping[str, ChunkStatements]) -> None:
         self._chunks = chunks
@@ -38,7 +38,7 @@ class _WholeGraph:
 
 
 class _Later(Mapping[str, T]):
-    """A part of the graph of all chunks."""
+    """One attribute of the graph of all chunks."""
 
     def __init__(self, whole: _WholeGraph, name: str) -> None:
         self._whole, self._name = whole, name
@@ -62,11 +62,11 @@ class _Later(Mapping[str, T]):
 
 
 def pack_graph(graph: StatementGraph, arrays: GraphArrays) -> Arrays:
-    """A graph without judgements of a resolver as arrays.
+    """The arrays of a graph without judgements of a resolver.
 
     Parameters
     ----------
-    arrays : of the graph
+    arrays : the arrays of the graph for a search
     """
     entities, naming, _ = arrays
     return nested(

@@ -1,4 +1,4 @@
-"""Rows of numbers under sorted names, and the same rows after a write, without a pass over what it left alone."""
+"""Rows of numbers under sorted names, and the changes of a write to them."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ Integers = NDArray[np.int64]
 
 
 class SortedPlaces(Mapping[str, int]):
-    """The place of each of some sorted names, without a dictionary of them.
+    """The place of each name in a sorted sequence, without a dictionary.
 
     >>> places = SortedPlaces(("loom", "shed", "silk"))
     >>> places["silk"], "flax" in places
@@ -36,7 +36,7 @@ class SortedPlaces(Mapping[str, int]):
 
 
 class RowValues(Mapping[str, float]):
-    """A number for each of some sorted names; a name with 0 counts as one that is not there.
+    """A number for each name in a sorted sequence; a name with the number 0 counts as absent.
 
     >>> dict(RowValues(("loom", "shed", "silk"), np.array([0.5, 0.0, 1.0])))
     {'loom': 0.5, 'silk': 1.0}
@@ -68,27 +68,29 @@ class RowValues(Mapping[str, float]):
         return int(np.count_nonzero(self.numbers))
 
 
-def renamed(names: tuple[str, ...], gone: Collection[str], come: Collection[str]) -> tuple[tuple[str, ...], Integers]:
-    """Sorted names without some and with others, and the new place of each old one, -1 for those that are gone.
+def renamed(
+    names: tuple[str, ...], removed: Collection[str], added: Collection[str]
+) -> tuple[tuple[str, ...], Integers]:
+    """Sorted names after a change, and the new place of each old name, -1 for a removed one.
 
     Parameters
     ----------
-    gone, come : distinct, of the names and not of them
+    removed, added : distinct names; the removed ones are in `names`, the added ones are not
 
     >>> found, places = renamed(("loom", "shed", "silk"), ["shed"], ["flax"])
     >>> found, places.tolist()
     (('flax', 'loom', 'silk'), [1, -1, 2])
     """
-    if not gone and not come:
+    if not removed and not added:
         return names, np.arange(len(names))
-    out = [(bisect_left(names, name), True, name) for name in gone]
-    into = [(bisect_left(names, name), False, name) for name in come]
+    out = [(bisect_left(names, name), True, name) for name in removed]
+    into = [(bisect_left(names, name), False, name) for name in added]
     found: list[str] = []
     start = 0
-    for place, is_gone, name in sorted([*out, *into]):  # a new name comes before the old one at its place
+    for place, is_removed, name in sorted([*out, *into]):  # a new name comes before the old one at its place
         found += names[start:place]
-        found += [] if is_gone else [name]
-        start = place + is_gone
+        found += [] if is_removed else [name]
+        start = place + is_removed
     shift = np.zeros(len(names) + 1, np.int64)
     np.add.at(shift, [place for place, _, _ in into], 1)
     np.add.at(shift, [place + 1 for place, _, _ in out], -1)
@@ -98,13 +100,13 @@ def renamed(names: tuple[str, ...], gone: Collection[str], come: Collection[str]
 
 
 def edited(row: Sequence[Integers], out: Sequence[int], entries: Sequence[tuple[int, ...]]) -> list[Integers]:
-    """A row without some entries and with others, in the order of its first column.
+    """A row after a change of its entries, in the order of its first column.
 
     Parameters
     ----------
     row : its columns; entries whose first value is below 0 are left out
-    out : first values of entries that are left out
-    entries : those that come
+    out : first values of entries to leave out
+    entries : the entries to add
 
     >>> [column.tolist() for column in edited([np.array([2, 5, 7]), np.array([1, 1, 1])], [5], [(3, 9)])]
     [[2, 3, 7], [1, 9, 1]]
@@ -119,19 +121,19 @@ def edited(row: Sequence[Integers], out: Sequence[int], entries: Sequence[tuple[
 def renewed(
     starts: Integers, columns: Sequence[Integers], places: Integers, count: int, new: Mapping[int, Sequence[Integers]]
 ) -> tuple[Integers, list[Integers]]:
-    """Rows after a write.
+    """All rows after a write.
 
     Parameters
     ----------
     starts : shape (n + 1,), where the entries of each old row begin and the last ends
     columns : each of shape (m,), one value of each entry
-    places : shape (n,), the new place of each old row, ascending, -1 for those that are gone
+    places : shape (n,), the new place of each old row, ascending, -1 for a removed one
     count : number of new rows
-    new : new row -> its columns, for rows that are not those of before
+    new : place of a row that is new or has changed -> its columns
 
     Returns
     -------
-    The same of the new rows.
+    `starts` and `columns` of the new rows.
     """
     is_new = np.zeros(count, np.bool_)
     is_new[list(new)] = True

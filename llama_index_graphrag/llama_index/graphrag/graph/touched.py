@@ -1,4 +1,4 @@
-"""`Touched`: which entities, pairs and chunks a write may have changed."""
+"""`Touched`: the entities, pairs and chunks that a write may have changed."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -7,12 +7,12 @@ __all__ = ["Touched"]
 
 
 class Touched(NamedTuple):
-    """What a write may have changed.
+    """The parts of a graph that a write may have changed.
 
     Attributes
     ----------
-    pairs : key of an entity that chunks came to or went from -> those of the entities whose pair with it changed
-    chunks : ids of chunks that came, went, or name other entities than before
+    pairs : key of an entity that gained or lost chunks -> the keys of the entities whose pair with it changed
+    chunks : ids of chunks that were added or removed, or name other entities than before
     """
 
     pairs: Mapping[str, frozenset[str]]
@@ -20,11 +20,11 @@ class Touched(NamedTuple):
 
     @classmethod
     def nothing(cls) -> "Touched":
-        """What no write has changed."""
+        """No change."""
         return cls({}, frozenset())
 
     def also(self, other: "Touched") -> "Touched":
-        """What either has changed."""
+        """The changes of both."""
         keys = self.pairs.keys() | other.pairs.keys()
         none = frozenset[str]()
         pairs = {key: self.pairs.get(key, none) | other.pairs.get(key, none) for key in keys}

@@ -1,4 +1,4 @@
-"""BM25 over a few texts that are compared for one question, without an index of them."""
+"""BM25 over a few texts for one question, without an index."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,8 +18,8 @@ __all__ = ["scores_of_few"]
 
 
 def scores_of_few(texts: Sequence[Mapping[str, int]], question: str) -> NDArray[np.float64]:
-    """The BM25 scores of texts among each other, shape (n,): those of a
-    :class:`~llama_index.ragkit.text.lexical_index.LexicalIndex` of these texts alone, at a third of its cost.
+    """The BM25 scores of texts, shape (n,): the same as from a
+    :class:`~llama_index.ragkit.text.lexical_index.LexicalIndex` of only these texts, at a third of its cost.
 
     Parameters
     ----------

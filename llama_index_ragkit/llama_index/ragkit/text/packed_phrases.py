@@ -22,8 +22,8 @@ class SplitPhrases:
     Attributes
     ----------
     vocabulary : the distinct words
-    words : int32, the words of all phrases one after the other, as places in the vocabulary
-    ends : int64, shape (n + 1,), where the words of each phrase begin and those of the last end
+    words : int32, the words of all phrases in order, as places in the vocabulary
+    ends : int64, shape (n + 1,), where the words of each phrase begin and the last phrase ends
 
     >>> split = SplitPhrases.of(["new york", "york"])
     >>> list(split.vocabulary), split.words.tolist(), split.ends.tolist()
@@ -54,7 +54,7 @@ class SplitPhrases:
 class PackedPhrases(Sequence[str]):
     """Distinct phrases that can be found by their text and by their words.
 
-    Earlier versions kept only `letters` and `ends`; the other arrays are made of them when they are needed.
+    Earlier versions stored only `letters` and `ends`; the other arrays are made from them on demand.
 
     >>> phrases = PackedPhrases.of_arrays(PackedPhrases.to_arrays(["new york", "york"]))
     >>> list(phrases), phrases.find("york"), phrases.find("new")
@@ -66,7 +66,7 @@ class PackedPhrases(Sequence[str]):
 
     @staticmethod
     def to_arrays(phrases: Sequence[str]) -> Arrays:
-        """The form in which phrases are kept."""
+        """The stored form of phrases."""
         names, split = PackedNames.of(PackedWords(phrases)), SplitPhrases.of(phrases)
         (letters, ends), (sums, places) = names.names.arrays, names.arrays
         word_letters, word_ends = split.vocabulary.arrays
@@ -82,7 +82,7 @@ class PackedPhrases(Sequence[str]):
 
     @cached_property
     def split(self) -> SplitPhrases:
-        """Their words."""
+        """The words of the phrases."""
         arrays = self._arrays
         if "words" not in arrays:
             return SplitPhrases.of(self)

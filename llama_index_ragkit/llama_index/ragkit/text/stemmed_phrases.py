@@ -1,4 +1,4 @@
-"""Phrases without inflection as arrays: found by all their words, or by those at their ends."""
+"""Phrases without inflection as arrays, which are found by all of their words or by the words at their ends."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _UNSPACED_KEY = 2  # characters at either end by which phrases without spaces ar
 _CASELESS = re.compile(f"[{CASELESS}]")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 
-# Of the hash of a phrase's words, modulo 2 ** 64. What has the same hash is compared, so it decides only on speed.
+# For the hash of the words of a phrase. Phrases with equal hashes are compared, so the choice affects only speed.
 _FACTOR, _MODULUS = 0x9E3779B97F4A7C15, 1 << 64
 
 Ints = NDArray[np.int64]
@@ -36,10 +36,10 @@ def stemmed(phrases: Sequence[str], language: str) -> list[str]:
 
 
 def ends_of(key: str) -> Sequence[str]:
-    """What a key is looked up by if only a part of it is known.
+    """The ends by which a key is found if only a part of it is known.
 
-    Its first and last word; in scripts without capitals every word, in those without spaces the characters at either
-    end.
+    They are its first and last word; in scripts without capitals every word; in scripts without spaces the characters
+    at either end.
 
     >>> ends_of("new york city"), ends_of("東京大学")
     (('new', 'city'), ('東京', '大学'))
@@ -59,7 +59,7 @@ def part_ends(part: str) -> Sequence[str]:
 
 
 class StemmedPhrases:
-    """Phrases, numbered from 0, as they are found by the words of a text in one language.
+    """Phrases, numbered from 0, found by the words of a text in one language.
 
     >>> phrases = StemmedPhrases(SplitPhrases.of(["города москвы", "москва"]), "ru")
     >>> phrases.alike("москв"), phrases.near("москв", longest=2), phrases.key(0)
@@ -143,7 +143,7 @@ class StemmedPhrases:
         return found
 
     def _with(self, part: str, rows: NDArray[np.int32], longest: int) -> NDArray[np.int32]:
-        """Those phrases that begin or end with a part and have at most `longest` words."""
+        """The phrases that begin or end with a part and have at most `longest` words."""
         numbers = [self._numbers.get(word, -1) for word in part.split()]
         starts, stops = self._split.ends[rows], self._split.ends[rows + 1]
         fits = (stops - starts >= len(numbers)) & (stops - starts <= longest)
