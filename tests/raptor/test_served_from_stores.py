@@ -290,7 +290,7 @@ def test_the_page_has_the_answer_and_what_is_around_it(tmp_path: Path):
     html = index.visualize(tmp_path / "page.html", query="word3x1 word5x2").read_text(encoding="utf-8")
     answer = index.as_retriever().retrieve("word3x1 word5x2")
     assert all(each.node.get_content() in html for each in answer)
-    assert "The page has the answer" in html
+    assert "The page shows the answer" in html
     assert "chunks below" not in html
 
 
