@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
@@ -83,6 +84,7 @@ TEXT_PARAMETERS: Mapping[str, Callable[[str], Any]] = {
     "nodes": lambda text: [TextNode(text=text)],
     "pages": lambda text: [text[: len(text) // 2], text[len(text) // 2 :]],
     "passage": lambda text: PassageText(text[:200], text),
+    "term_counts": lambda text: [Counter(text.split())],
     "words": str.split,
 }  # fmt: skip
 """Parameters that are texts, and how each is made of a text."""

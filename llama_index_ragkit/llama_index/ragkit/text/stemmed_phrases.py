@@ -44,18 +44,18 @@ def ends_of(key: str) -> Sequence[str]:
     >>> ends_of("new york city"), ends_of("東京大学")
     (('new', 'city'), ('東京', '大学'))
     """
-    if not key:
+    words = key.split()
+    if not words:
         return ()
     if _UNSPACED.search(key):
         return key[:_UNSPACED_KEY], key[-_UNSPACED_KEY:]
-    words = key.split()
     return words if _CASELESS.search(key) else (words[0], words[-1])
 
 
-def part_ends(part: str) -> Sequence[str]:
-    """The ends by which phrases with a part are looked up: in scripts without capitals the first is enough."""
-    ends = ends_of(part)
-    return ends[:1] if _CASELESS.search(part) else ends
+def part_ends(key: str) -> Sequence[str]:
+    """The ends by which phrases with a key as a part are found; in scripts without capitals the first is enough."""
+    ends = ends_of(key)
+    return ends[:1] if _CASELESS.search(key) else ends
 
 
 class StemmedPhrases:
