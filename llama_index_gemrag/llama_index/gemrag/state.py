@@ -10,7 +10,7 @@ import numpy as np
 from llama_index.gemrag.layer import Centre, Layer
 from llama_index.gemrag.themes.member_rows import MemberRows
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
 from llama_index.ragkit.vectors.masks import recent
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
@@ -104,10 +104,7 @@ class GEMRAGState:
         themes : the themes that were stored, and None for deleted ones
         texts : the records that were stored, and None for deleted ones
         """
-        held = {name: theme for name, theme in {**dict(self.themes.items()), **themes}.items() if theme is not None}
-        records = {**dict(self.written.items()), **texts}
-        written = {name: record for name, record in records.items() if record is not None}
-        return GEMRAGState.of(*vectors, held, written)
+        return GEMRAGState.of(*vectors, with_changes(self.themes, themes), with_changes(self.written, texts))
 
     @property
     def chunks(self) -> Snapshot:

@@ -428,7 +428,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         return self._with_reports(state, written)
 
     def _with_reports(self, state: GraphRAGState, reports: Mapping[str, WrittenReport | None]) -> GraphRAGState:
-        return state if state.is_part else state.with_reports({**state.reports, **reports})
+        return state if state.is_part else state.with_reports(reports)
 
     def _count_reports(self, more: int) -> None:
         counters = self.storage.struct.counters

@@ -28,6 +28,7 @@ from llama_index.graphrag.search.chunk_scores import chunk_shares
 from llama_index.graphrag.search.linking import KnownEntities, known_names
 from llama_index.ragkit import Snapshot, content_id
 from llama_index.ragkit.steps import immediate
+from llama_index.ragkit.text.packed_mapping import with_changes
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.snapshot import Mask
 
@@ -282,13 +283,13 @@ class GraphRAGState:
         chunks, entities, view, judgements : those of all chunks
         reports : the written reports, and None for deleted ones
         """
-        return GraphRAGState(chunks, entities, GraphViews(view), judgements=judgements).with_reports(
-            {**self.reports, **reports}
+        return GraphRAGState(
+            chunks, entities, GraphViews(view), with_changes(self.reports, reports), judgements=judgements
         )
 
     def with_reports(self, reports: Mapping[str, WrittenReport | None]) -> "GraphRAGState":
-        """The same statements with other reports; None leaves a report out."""
-        return replace(self, reports={key: report for key, report in reports.items() if report is not None})
+        """The same statements with some reports changed; None removes one."""
+        return replace(self, reports=with_changes(self.reports, reports))
 
     @property
     def everything(self) -> GraphView:

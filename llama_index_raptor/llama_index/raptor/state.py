@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.text.packed_mapping import with_changes
 from llama_index.ragkit.vectors.masks import shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.raptor.tree.tree import Summary, Tree
@@ -56,9 +57,7 @@ class RaptorState:
         nodes : the added summaries, and None for removed ones
         texts : the written records, and None for deleted ones
         """
-        known = dict(self.written.items())
-        written = {name: record for name, record in {**known, **texts}.items() if record is not None}
-        return RaptorState(chunks, summaries, self.tree.changed(nodes), written)
+        return RaptorState(chunks, summaries, self.tree.changed(nodes), with_changes(self.written, texts))
 
     @cached_property
     def leaf_rows(self) -> dict[str, NDArray[np.intp]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.aligned_words import AlignedWords
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
@@ -84,22 +84,16 @@ class SpRAGState:
         documents : the written documents, and None for removed ones
         headers : of the written chunks, "" for those without one
         """
-        written = {key: document for key, document in documents.items() if document is not None}
-        document_of = {
-            **dict(self.document_of.items()),
-            **{i: key for key, entry in written.items() for i in entry.chunks},
-        }
-        of_chunks = {**dict(self.headers.items()), **headers}
-        for i in removed:
-            if i not in headers:
-                document_of.pop(i, None)
-                of_chunks.pop(i, None)
-        for i in (i for i, header in headers.items() if not header):
-            del of_chunks[i]
-        of_keys = {**dict(self.documents.items()), **written}
-        for key in documents.keys() - written.keys():
-            of_keys.pop(key, None)
-        return SpRAGState(chunks, of_keys, document_of, of_chunks, plain, lexical)
+        gone: dict[str, str | None] = {i: None for i in removed if i not in headers}
+        placed = {i: key for key, entry in documents.items() if entry is not None for i in entry.chunks}
+        return SpRAGState(
+            chunks,
+            with_changes(self.documents, documents),
+            with_changes(self.document_of, {**placed, **gone}),
+            with_changes(self.headers, {**gone, **{i: header or None for i, header in headers.items()}}),
+            plain,
+            lexical,
+        )
 
     def place(self, chunk: str) -> tuple[str, int] | None:
         """The document of a chunk and its number in it (0 if the document was not read); None for an unknown chunk."""

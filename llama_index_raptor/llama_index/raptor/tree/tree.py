@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from llama_index.ragkit.nested_arrays import Arrays, part_of
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
 
 __all__ = ["Summary", "Tree", "summary_id"]
 
@@ -136,8 +136,7 @@ class Tree:
 
     def _edited(self, removed: Iterable[str], new: Mapping[str, Summary]) -> "Tree":
         """A copy without the removed summaries and with the new ones; a summary in both is kept."""
-        summaries = dict(self.summaries.items())
-        parents: dict[str, tuple[str, ...]] = dict(self.parents.items())
+        summaries, parents = with_changes(self.summaries, {}), with_changes(self.parents, {})
         for name in removed:
             for child in summaries.pop(name).children:
                 left = tuple(parent for parent in parents[child] if parent != name)
