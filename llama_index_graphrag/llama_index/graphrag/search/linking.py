@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.graph.statement import bare, scope_of, scoped
+from llama_index.graphrag.graph.graph_arrays import short_names
+from llama_index.graphrag.graph.statement import bare
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.text.mentions import mentions, names_part
 
@@ -40,12 +41,12 @@ class Link:
 
 
 class KnownEntities(Mapping[str, tuple[str, ...]]):
-    """As :func:`known_names`, of a graph without scopes, where most names are the keys of their entities.
+    """The mapping of :func:`known_names` for a graph without scopes, in which names are keys, looked up on demand.
 
     Parameters
     ----------
-    keys : of all entities
-    short : names that stand for other entities -> the keys of these
+    keys : the keys of all entities
+    short : see :func:`~llama_index.graphrag.graph.graph_arrays.short_names`
     """
 
     def __init__(self, keys: Mapping[str, int], short: Mapping[str, Collection[str]]) -> None:
@@ -74,9 +75,8 @@ def known_names(graph: StatementGraph) -> dict[str, tuple[str, ...]]:
     names: dict[str, set[str]] = defaultdict(set)
     for key in graph.entities:
         names[bare(key)].add(key)
-    for document, short in graph.short.items():
-        for name, full in short.items():
-            names[name].add(scoped(scope_of(document), full))
+    for name, keys in short_names(graph).items():
+        names[name] |= keys
     return {name: tuple(sorted(keys & graph.entities.keys())) for name, keys in names.items()}
 
 

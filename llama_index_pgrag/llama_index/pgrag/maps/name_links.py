@@ -5,7 +5,7 @@ mention.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -26,7 +26,7 @@ TOPIC_WEIGHT = 3.0
 
 _LONG = 40  # characters of a fact; longer facts are searched for topics of other maps
 
-Place = tuple[int, int]
+Places = tuple[int, Sequence[int]]  # a row, and columns
 
 
 @dataclass(frozen=True)
@@ -198,14 +198,8 @@ class NameLinks:
         column = names.known.numbers
         own = [(row, names.nodes[node_id]) for row, node_id in enumerate(node_ids) if node_id in names.nodes]
         shape = len(node_ids), len(names.known.phrases)
-        said, topics = (
-            _marked(
-                np.repeat([row for row, _ in own], list(map(len, of_each))),
-                [column[name] for some in of_each for name in some],
-                shape,
-            )
-            for of_each in ([found.said for _, found in own], [(found.topic,)[: bool(found.topic)] for _, found in own])
-        )
+        said = _marked([(row, [column[name] for name in found.said]) for row, found in own], shape)
+        topics = _marked([(row, [column[found.topic]]) for row, found in own if found.topic], shape)
         mentions = [
             TopicMention(row, text, found.title, tuple(column[name] for name in mentioned))
             for row, found in own
@@ -221,7 +215,7 @@ class NameLinks:
     @cached_property
     def weights(self) -> csr_matrix:
         """The weights of the links of all nodes, shape (nodes, names)."""
-        return _weights(self.said, self.topics, [(m.row, column) for m in self.mentions for column in m.columns])
+        return _weights(self.said, self.topics, [(mention.row, mention.columns) for mention in self.mentions])
 
     @cached_property
     def _all(self) -> "LinkedNodes":
@@ -242,13 +236,13 @@ class NameLinks:
         is_topic[topics.indices] = True
         column = {self.names[i]: i for i in np.flatnonzero(is_topic).tolist()}
         cells = CellNames(column)
-        mentioned: list[Place] = []
+        mentioned: list[Places] = []
         for mention in (mention for mention in self.mentions if allowed[mention.row]):
             columns = mention.columns
             if not is_topic[list(columns)].all():
                 # A topic of other nodes may also have hidden a shorter topic of these nodes.
                 columns = tuple(column[name] for name in cells.names_in(mention.text, but=mention.title))
-            mentioned += [(mention.row, at) for at in columns]
+            mentioned.append((mention.row, columns))
         return _linked(_weights(said, topics, mentioned))
 
 
@@ -268,15 +262,17 @@ class LinkedNodes:
     frequency: NDArray[np.float64]
 
 
-def _marked(rows: Collection[int], columns: Collection[int], shape: tuple[int, int]) -> csr_matrix:
+def _marked(places: Sequence[Places], shape: tuple[int, int]) -> csr_matrix:
     """A matrix with 1 at these places, each of which may be given several times."""
-    places = np.asarray(rows, np.int64), np.asarray(columns, np.int64)
-    return csr_matrix((np.ones(len(columns)), places), shape=shape).sign()
+    rows = [row for row, own in places for _ in own]
+    columns = [column for _, own in places for column in own]
+    at = np.array([rows, columns], np.int64)
+    return csr_matrix((np.ones(len(columns)), (at[0], at[1])), shape=shape).sign()
 
 
-def _weights(said: csr_matrix, topics: csr_matrix, mentioned: Collection[Place]) -> csr_matrix:
-    rows, columns = [row for row, _ in mentioned], [column for _, column in mentioned]
-    named: csr_matrix = (said + _marked(rows, columns, said.shape)).sign()
+def _weights(said: csr_matrix, topics: csr_matrix, mentioned: Sequence[Places]) -> csr_matrix:
+    """The weight of each link: 1 for a name in the node's cells, and more for its topic."""
+    named: csr_matrix = (said + _marked(mentioned, said.shape)).sign()
     return (named + TOPIC_WEIGHT * topics).tocsr()
 
 
