@@ -54,6 +54,27 @@ def test_where_a_small_word_may_part_two_names_all_readings_are_given():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("Ross: Look, it's Ada! Rachel: Hey Monica, I met Ada and I told Joey.", ["Ada", "Monica", "Ada", "Joey"]),
+        ("He bowed. 'Nay, Ahti! Just go to Orkney,' said the king. \"Just so,\" said Ian.", ["Ahti", "Orkney", "Ian"]),
+        ('"Come in," said the Old Fisher, "Yes, indeed."', ["Old Fisher"]),
+        ("Charles I was a king, and so was Elizabeth I of England.", ["Charles I", "Elizabeth I of England"]),
+        (
+            "The Lease\n\n2 Governing Law\n\n2.1 The Recipient may ask for 2.5 litres.",
+            ["Lease", "Governing Law", "Recipient"],
+        ),
+        ("It runs Python 2.7 Release.", ["Python 2.7 Release"]),
+        ("NOTHING SHALL BE DEEMED A WAIVER BY UNICEF.", []),
+        ("We read the Privacy Notice This explains, or The Kinks.", ["Privacy Notice", "The Kinks"]),
+        ('def f(x):\n    """add dots."""\n    return "%s = [1]"', []),
+    ],
+)
+def test_speech_sections_and_code(text, expected):
+    assert texts(names(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("It was printed by Strake and Sons.", ["Strake and Sons"]),
         ("It was built by Smith and Company in Ulm.", ["Smith and Company in Ulm", "Smith and Company", "Ulm"]),
         ("Sie ist von Vogel und Söhne.", ["Vogel und Söhne"]),

@@ -40,7 +40,8 @@ _ABBREVIATED = re.compile(r"(?:^|[\s.])(?:[^\W\d_]|Jr|Sr|Inc|Co|Corp|Ltd|Bros|St
 _WORD = re.compile(f"(?:{LETTER}|\\d)+(?:['’.-](?:{LETTER}|\\d)+)*")
 _OPENING = re.compile(r"[\"'`“„«「『《(\[（¿¡.… ]*(.)")
 _NUMERAL = re.compile(r"[(\[]?(?:[\divxlcIVXLC]+|[a-zA-Z])[)\].]?")
-_SPEAKER = re.compile(r"\s*(?:\[?\d{1,2}:\d{2}\S*\s+)?(?=[^\W\d_])[^:.!?]{1,31}:(?:\s|$)")  # "Ada: ...", "Subject: ..."
+# "Ada: ...", "Subject: ..."
+_SPEAKER = re.compile(r"\s*(?:\[?\d{1,2}:\d{2}\S*\s+)?#?(?=[^\W\d_])[^:.!?]{1,31}:(?:\s|$)")
 _WIDE = re.compile(f"[{UNSPACED}]")
 _LETTERS = re.compile(r"[\W\d_]*[^\W\d_]+(?:[ ,]+[^\W\d_]+){2}")
 _SYMBOL = re.compile("[\u2190-\u2bff]")  # arrows, boxes, check marks

@@ -4,17 +4,23 @@ Function words and numbers may occur inside a run ("Duke of Saxe-Eisenach", "Apo
 word of a sentence is always capitalised. It counts only if a name continues after it, if the text has it capitalised
 elsewhere within a sentence, or if a singular verb of being or brackets follow ("Ulm is", "Ulm (in Swabia)"). A function
 word of the text's language never counts.
+
+The number of a section is no part of a name ("2.1 Confidential Information"), nor is a word in capitals that begins the
+next sentence ("Privacy Notice This explains"). In speech, neither are interjections before a name and "I" after it
+("Hey Monica", "Ross and I"). Whole sentences in capitals and quoted speech are no names.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llama_index.ragkit.text.asides import is_aside, is_date
+from llama_index.ragkit.text.asides import is_aside, is_date, is_filler
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
 from llama_index.ragkit.text.mentions import is_name
 from llama_index.ragkit.text.scripts import HAN, HANGUL, KANA, MARKS
 from llama_index.ragkit.text.sentences import sentence_spans
+from llama_index.ragkit.text.speech import sentences_within, speech_spans
 
 __all__ = ["ABBREVIATED", "WORD", "Mention", "names"]
 
@@ -34,12 +40,18 @@ WORD = re.compile(
     r"\b(?!N/A\b|AND/OR\b)[A-Z]{1,4}/[A-Z0-9]{1,3}\b"
     rf"|[^\W_]+{_MARKED}(?:['’.\-‐‑&]?[^\W_{KANA}{HAN}{HANGUL}]+{_MARKED})*"
 )
-_QUOTED = re.compile(r"[\"“„«「『《]\s*(?!\s)([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*[\"”“»」』》]")
+_INSIDE = r"([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*"
+_QUOTED = re.compile(
+    rf"[“„«「『《]\s*(?!\s){_INSIDE}[”“»」』》]"
+    rf"|(?<![A-Za-z0-9.,;:!?'\")])\"(?!\s){_INSIDE}\"(?![A-Za-z0-9\"])"  # a straight mark may open or close
+)
+_CODE = re.compile(r"[=\[\]{}\\<>_|%#]|\w\(")
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
 ABBREVIATED = frozenset(("St", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "Mt", "Ft", "Prof", "Rev", "Gen", "Col", "Capt"))
 _MOST_WORDS = 20  # of a name
 _MOST_QUOTED = 5  # words of a quotation that is taken for a name, whatever its capitals
+_MOST_SHOUTED = 8  # words in capitals
 _MOST_SMALL = 3  # "Prince of the House of", "Maria de los Angeles": no name has more consecutive small words
 
 # A verb of being in the singular, which follows a name at the beginning of a sentence.
@@ -51,6 +63,9 @@ _VERBS = frozenset(_VERB_TEXT.split())
 # A word before the year of an event, not of a name ("the 2018 Winter Games").
 _DATING_TEXT = "in since until by im seit bis en depuis desde nel dal em sedan siden w od в с до"
 _DATING = frozenset(_DATING_TEXT.split())
+# Words that begin a sentence, and rarely end a name.
+_BEGINNING = frozenset(("Although", "Except", "From", "If", "Our", "These", "This", "We", "When", "While", "Your"))
+_SECTION = re.compile(r"\d+(?:\.\d+)+")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _NUMBER = re.compile(r"\d[\d.]*")
 _DIGIT_COMMA = re.compile(r"\d,")
@@ -82,21 +97,32 @@ def names(text: str) -> list[Mention]:
     ['Adalbert II of Tuscany and Bertha', 'Adalbert II of Tuscany', 'Bertha', 'Guy', 'Of Ships']
     """
     words = list(WORD.finditer(text))
+    starts = [word.start() for word in words]
+    speech = speech_spans(text)
+    spoken = {k for start, end in speech for k in range(bisect_left(starts, start), bisect_left(starts, end))}
     numbers = _rows_of_numbers(text, words)
     small = function_words(written_language(text)) | FUNCTION_WORDS
-    openers = _openers(text, words)
+    sentences = [*sentence_spans(text), *(part for span in speech for part in sentences_within(text, span))]
+    openers = {k for start, end in sentences if (k := bisect_left(starts, start)) < bisect_left(starts, end)}
+    sections = {k for k, start in enumerate(starts) if text[start].isdigit() and _is_section(text, words, openers, k)}
+    numbers |= sections
+    openers |= {k + 1 for k in sections}
     inner = {word.group() for k, word in enumerate(words) if k not in openers and _is_capital(word.group())}
-    found: set[tuple[int, int]] = {match.span(1) for match in _QUOTED.finditer(text) if _is_title(match[1])}
+    found = _quoted(text, {start for start, _ in speech})
     k = 0
     while k < len(words):
-        last = None if k in numbers else _run(text, words, openers, small, numbers, k)
-        if last is None:
+        end = None if k in numbers else _run(text, words, openers, small, numbers, k)
+        if end is None:
             k += 1
             continue
-        first = _skip_dates(words, _skip_openers(words, openers, small, k, last), last)
-        if first < last or (first == last and (first not in openers or _counts(text, words, first, inner))):
+        first = _skip_dates(words, _skip_openers(words, openers, small, k, end), end)
+        last = _without_beginning(text, words, first, end)
+        if k in spoken:
+            first, last = _without_address(words, first, last)
+        counts = first < last or (first == last and (first not in openers or _counts(text, words, first, inner)))
+        if counts and not _is_shouted(words, first, last, small):
             found.update(_readings(words, first, last))
-        k = last + 1
+        k = end + 1
     trimmed = {(start, start + len(_GENITIVE.sub("", text[start:end]))) for start, end in found}
     order = sorted(trimmed, key=lambda span: (span[0], -span[1]))
     mentions = (Mention(text[start:end], start, end) for start, end in order)
@@ -107,10 +133,19 @@ def _may_be_asked_for(phrase: str) -> bool:
     return is_name(phrase) and not is_aside(phrase) and not is_date(phrase)
 
 
-def _is_title(quoted: str) -> bool:
-    """Whether a quotation may be a name: it is short, or most of its words have capitals."""
+def _quoted(text: str, speech: set[int]) -> set[tuple[int, int]]:
+    """Text in quotation marks that may be a name; `speech` are the positions where speech begins."""
+    spans = [match.span(match.lastindex or 1) for match in _QUOTED.finditer(text)]
+    return {(start, end) for start, end in spans if _is_title(text[start:end], start in speech)}
+
+
+def _is_title(quoted: str, is_speech: bool) -> bool:
+    """Whether a quotation may be a name: it is short, or most of its words have capitals; speech is no name."""
     words = quoted.split()
-    return len(words) <= _MOST_QUOTED or 2 * sum(map(_is_capital, words)) >= len(words)
+    capitals = sum(map(_is_capital, words))
+    if _CODE.search(quoted) or (is_speech and (len(words) < 3 or capitals < len(words) or "," in quoted)):
+        return False
+    return len(words) <= _MOST_QUOTED or 2 * capitals >= len(words)
 
 
 def _counts(text: str, words: Sequence[re.Match[str]], k: int, inner: set[str]) -> bool:
@@ -119,18 +154,6 @@ def _counts(text: str, words: Sequence[re.Match[str]], k: int, inner: set[str]) 
     if word.group() in inner or _GENITIVE.search(word.group()) or _BRACKET.match(text, word.end()):
         return True
     return k + 1 < len(words) and words[k + 1].group() in _VERBS and text[word.end() : words[k + 1].start()].isspace()
-
-
-def _openers(text: str, words: Sequence[re.Match[str]]) -> set[int]:
-    """Which words are the first of their sentence, or of a quotation or bracket."""
-    first: set[int] = set()
-    k = 0
-    for start, end in sentence_spans(text):
-        while k < len(words) and words[k].start() < start:
-            k += 1
-        if k < len(words) and words[k].start() < end:
-            first.add(k)
-    return first
 
 
 def _is_capital(word: str) -> bool:
@@ -202,6 +225,14 @@ def _rows_of_numbers(text: str, words: Sequence[re.Match[str]]) -> set[int]:
     return found
 
 
+def _is_section(text: str, words: Sequence[re.Match[str]], openers: set[int], k: int) -> bool:
+    """Whether word `k` is the number of a section: "2.1" that does not continue a name, or "2" where "2.1" follows."""
+    word, before = words[k].group(), text[words[k - 1].end() if k else 0 : words[k].start()]
+    if _SECTION.fullmatch(word):
+        return k == 0 or k in openers or not before.isspace() or "\n" in before or words[k - 1].group()[0].islower()
+    return k in openers and len(word) < 3 and word.isdigit() and f"\n{word}.1" in text
+
+
 def _skip_openers(
     words: Sequence[re.Match[str]], openers: set[int], small: frozenset[str], first: int, last: int
 ) -> int:
@@ -228,6 +259,36 @@ def _skip_dates(words: Sequence[re.Match[str]], first: int, last: int) -> int:
     while begin < last and words[begin].group() in _SMALL:
         begin += 1
     return begin
+
+
+def _without_beginning(text: str, words: Sequence[re.Match[str]], first: int, last: int) -> int:
+    """The last word of the name without a word that begins the next sentence: "Privacy Notice This explains"."""
+    after = last + 1
+    goes_on = after < len(words) and words[after].group()[0].islower()
+    if goes_on and text[words[last].end() : words[after].start()].isspace():
+        while first < last and words[last].group() in _BEGINNING:
+            last -= 1
+    return last
+
+
+def _without_address(words: Sequence[re.Match[str]], first: int, last: int) -> tuple[int, int]:
+    """A name in speech without interjections before it and "I" after it: "Hey Monica", "Ross and I"."""
+    while first <= last and is_filler(words[first].group().casefold()):
+        first += 1
+    if first < last and words[last].group() == "I":
+        last -= 1
+        while first < last and words[last].group() in _SMALL:
+            last -= 1
+    return first, last
+
+
+def _is_shouted(words: Sequence[re.Match[str]], first: int, last: int, small: frozenset[str]) -> bool:
+    """Whether a run is a sentence in capitals: it is long, or has function words that names do not have."""
+    run = [word.group() for word in words[first : last + 1]]
+    if len(run) < 3 or not all(word.isupper() or word.isdigit() for word in run):
+        return False
+    lower = [word.casefold() for word in run]
+    return len(run) > _MOST_SHOUTED or any(word in small and word not in _SMALL for word in lower)
 
 
 def _readings(words: Sequence[re.Match[str]], first: int, last: int) -> set[tuple[int, int]]:
