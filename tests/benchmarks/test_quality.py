@@ -78,8 +78,8 @@ def method(monkeypatch):
 
     module.build = build
     monkeypatch.setitem(sys.modules, "benchmarks.quality_made-up", module)
-    monkeypatch.setattr(systems, "METHODS", ("made-up",))
-    monkeypatch.setattr(quality, "METHODS", ("made-up",))
+    monkeypatch.setattr(systems, "RANKED", ("made-up",))
+    monkeypatch.setattr(quality, "RANKED", ("made-up",))
     monkeypatch.setitem(quality.MODELS, "minilm", WordEmbedding)
     return module
 
