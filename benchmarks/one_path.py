@@ -39,7 +39,7 @@ from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex
 from llama_index.hipporag import HippoRAGIndex, NounPhraseExtractor
 from llama_index.mrag import MRAGIndex, SplitEmbedding
 from llama_index.pgrag import OutlineExtractor, PGRAGIndex
-from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore
+from llama_index.ragkit import ExtractiveSummarizer, MatrixVectorStore, load_storage_context, persist
 from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import RaptorIndex
@@ -127,7 +127,7 @@ def _ask(retrievers: Sequence[Any], asked: Sequence[str]) -> dict[str, Any]:
 
 def _context(way: str, folder: str, spaces: dict[str, Any]) -> Any:
     if way == "memory":
-        return StorageContext.from_defaults(persist_dir=folder if any(Path(folder).iterdir()) else None)
+        return load_storage_context(folder) if any(Path(folder).iterdir()) else StorageContext.from_defaults()
     known = inspect.signature(storage_context).parameters
     name = "vectors" if "vectors" in known else "vector_stores"  # of an older commit that is compared with
     stores = {name: lambda space, _: spaces.setdefault(space, MatrixVectorStore())}
@@ -167,7 +167,7 @@ def used(method: str, way: str, chunks: int, questions: int, writes: int, folder
         times[step].run(write)
         times["question after a write ms"].run(partial(retriever.retrieve, text))
     if way == "memory":
-        times["persist s"].run(partial(index.storage_context.persist, folder))
+        times["persist s"].run(partial(persist, index.storage_context, folder))
     for space, store in spaces.items():
         store.persist(f"{folder}/{space}.vectors")
     return {**_figures(times), **asking, "build, peak MB": {"median": built_mb}}

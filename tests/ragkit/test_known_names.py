@@ -90,6 +90,19 @@ def test_phrases_that_come_and_go_are_found_as_if_they_had_been_there_at_once(fi
     assert found == [(n.start, n.end, tuple(sorted(names[row] for row in n.rows)), n.lower_case) for n in expected]
 
 
+@given(some_phrases, st.lists(some_phrases, max_size=4), st.lists(st.sampled_from(WORDS), max_size=6))
+def test_phrases_of_a_numbering_that_moves_up_are_found_as_if_they_had_been_there_at_once(first, later, words):
+    text, numbered = " ".join(word.title() for word in words), sorted(first)
+    known = KnownNames(numbered)
+    for phrases in later:
+        known.find(text)
+        removed = [row for row, phrase in enumerate(numbered) if phrase not in phrases]
+        numbered = [phrase for phrase in numbered if phrase in phrases]
+        numbered += sorted(phrases - set(numbered))
+        known = known.renumbered(removed, numbered, {phrase: row for row, phrase in enumerate(numbered)})
+    assert known.find(text) == KnownNames(numbered).find(text)
+
+
 MIXED = (*WORDS, "plancks", "קהיר", "القاهرة", "दिल्ली", "서울은", "kg東京", "大", "ไทย", "the")
 mixed_phrases = st.lists(
     st.lists(st.sampled_from(MIXED), min_size=1, max_size=5).map(" ".join), max_size=12, unique=True

@@ -200,7 +200,7 @@ class ReadGraph:
         found += yield from self._others(query)
         chunks = yield from contents.stored.including(contents.near, query.text, found, self.selection)
         part, linked = yield from self._part(chunks.rows, linked)
-        state = replace(query.state, chunks=chunks.rows, phrases=Numbering(part.phrases))
+        state = replace(query.state, chunks=chunks.rows, phrases=Numbering(part.phrases), names={})
         query = query.over(replace(contents, state=state, near=chunks))
         if nearness is not None:
             nearness = yield from query.nearness(self.config.lexical_weight)
@@ -349,7 +349,7 @@ class GraphView:
         rows = np.array(list(dict.fromkeys(np.concatenate(best).tolist())), np.int64)
         links, name = found.seeds.links, found.state.phrases.at
         state = yield from self.consisting(found.state.chunks.part(rows), found.state.has_terms)
-        state = replace(state, phrases=state.phrases.extended(link.phrase for link in links))
+        state = replace(state, phrases=state.phrases.extended(link.phrase for link in links), names={})
         state = replace(state, graph=state.graph_with([]))
         if found.synonyms:
             state = state.with_lists((yield from self.rows.lists(list(state.phrases))))

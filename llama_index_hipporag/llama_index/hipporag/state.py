@@ -82,6 +82,7 @@ class HippoRAGState:
     fact_vectors : vectors of facts, which are encoded in the keys, in a separate order of rows: of all facts, or of
         none until a search needs them
     has_terms : whether the graph has terms in lower case, not only names
+    names : finds the phrases in texts, by how phrases are normalised, once a question has asked for it
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
@@ -91,6 +92,7 @@ class HippoRAGState:
     fact_vectors: Snapshot = field(default_factory=Snapshot.empty)
     graph: KnowledgeGraph = field(default_factory=KnowledgeGraph.empty)
     has_terms: bool = True
+    names: dict[Normalizer, KnownNames] = field(default_factory=dict, repr=False, compare=False)
 
     def rows_of_phrases(self, phrases: Iterable[str]) -> Rows:
         """Row of each phrase, -1 for an unknown one."""
@@ -104,13 +106,15 @@ class HippoRAGState:
 
     def known_names(self, normalizer: Normalizer) -> KnownNames:
         """Finds the phrases in questions; their numbers are rows."""
-        if normalizer not in self._known_names:
-            self._known_names[normalizer] = KnownNames(self.phrases.sequence, normal_form(normalizer), self.phrases)
-        return self._known_names[normalizer]
+        if normalizer not in self.names:
+            self.names[normalizer] = KnownNames(self.phrases.sequence, normal_form(normalizer), self.phrases)
+        return self.names[normalizer]
 
-    @cached_property
-    def _known_names(self) -> dict[Normalizer, KnownNames]:
-        return {}
+    def _renumbered(self, removed: Rows, phrases: Numbering[str]) -> "HippoRAGState":
+        """The state over phrases without those of some rows, and with others at the end."""
+        gone, after = removed.tolist(), phrases.sequence if self.names else ()
+        names = {normalizer: known.renumbered(gone, after, phrases) for normalizer, known in self.names.items()}
+        return replace(self, phrases=phrases, names=names)
 
     @classmethod
     def of(
@@ -167,7 +171,8 @@ class HippoRAGState:
         if not len(rows):
             return self, [], []
         graph, phrases, facts = self.graph.without(rows)
-        left = replace(self, phrases=self.phrases.without(phrases), facts=self.facts.without(facts), graph=graph)
+        left = self._renumbered(phrases, self.phrases.without(phrases))
+        left = replace(left, facts=self.facts.without(facts), graph=graph)
         return left, list(map(self.phrases.at, phrases.tolist())), list(map(self.facts.at, facts.tolist()))
 
     def with_lists(self, lists: csr_matrix) -> "HippoRAGState":
@@ -177,11 +182,9 @@ class HippoRAGState:
 
     def with_names(self, passages: Sequence[Passage]) -> "HippoRAGState":
         """The state with numbers for the phrases and facts of passages."""
-        return replace(
-            self,
-            phrases=self.phrases.extended(phrase for passage in passages for phrase in passage.phrases()),
-            facts=self.facts.extended(fact for passage in passages for fact in passage.statements),
-        )
+        phrases = self.phrases.extended(phrase for passage in passages for phrase in passage.phrases())
+        facts = self.facts.extended(fact for passage in passages for fact in passage.statements)
+        return replace(self._renumbered(np.array([], np.int64), phrases), facts=facts)
 
     def graph_with(self, passages: Sequence[Passage]) -> KnowledgeGraph:
         """The graph with further passages, whose phrases and facts have numbers."""

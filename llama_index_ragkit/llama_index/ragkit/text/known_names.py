@@ -8,10 +8,13 @@ name begins; there the phrase may also contain it. An unknown name is looked up 
 
 import re
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.text.function_words import function_words, written_language
@@ -187,10 +190,25 @@ class KnownNames:
         found = KnownNames(phrases, self._normal)
         found.numbers, found._free = numbers, free
         new = {numbers[phrase]: phrase for phrase in added}
-        with self._lock:
-            tables = dict(self._tables)
         found._tables = {
-            language: table.changed(gone, new, language) for language, table in tables.items() if table.is_recent
+            language: table.without(gone).extended(new, language) for language, table in self._recent_tables()
+        }
+        return found
+
+    def renumbered(self, removed: Collection[int], phrases: Sequence[str], numbers: Mapping[str, int]) -> "KnownNames":
+        """The names of a numbering that follows this one; the look-up tables are not built again.
+
+        Parameters
+        ----------
+        removed : numbers of phrases that are no more; those after them have moved up
+        phrases, numbers : all others in their order, and new ones after them
+        """
+        found = KnownNames(phrases, self._normal, numbers)
+        first = len(self.phrases) - len(removed)
+        new = dict(enumerate(phrases[first:], first))
+        found._tables = {
+            language: table.without(removed).moved_up(removed).extended(new, language)
+            for language, table in self._recent_tables()
         }
         return found
 
@@ -211,8 +229,14 @@ class KnownNames:
     def _table(self, language: str) -> "_Table":
         with self._lock:
             if language not in self._tables:
-                self._tables[language] = _Table(StemmedPhrases(self._split, language))
+                self._tables[language] = _Table.of(self._split, language)
             return self._tables[language]
+
+    def _recent_tables(self) -> list[tuple[str, "_Table"]]:
+        """The tables that were built and may be changed, by language."""
+        with self._lock:
+            tables = dict(self._tables)
+        return [(language, table) for language, table in tables.items() if table.is_recent]
 
 
 def _candidates(text: str, read: Sequence[Mention], small: frozenset[str]) -> list[tuple[int, int, bool]]:
@@ -252,57 +276,64 @@ class _Table:
     Attributes
     ----------
     stemmed : the phrases that were there
-    gone : those of them that are no more
+    numbers : the number of each of them now, and of each new phrase after them; -1 for one that is no more
     keys : the stemmed words of each new phrase
-    alike : key -> new phrases
-    ends : an end of a key -> new phrases
+    alike : key -> places of new phrases in `numbers`
+    ends : an end of a key -> places of new phrases
     """
 
     stemmed: StemmedPhrases
-    gone: frozenset[int] = frozenset()
-    keys: Mapping[int, str] = field(default_factory=dict)
+    numbers: NDArray[np.int32]
+    keys: Sequence[str] = ()
     alike: Mapping[str, Sequence[int]] = field(default_factory=dict)
     ends: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
-    def changed(self, removed: Collection[int], added: Mapping[int, str], language: str) -> "_Table":
-        """The table without some numbers and with others, whose phrases are new."""
-        keys, alike, ends = dict(self.keys), dict(self.alike), dict(self.ends)
-        old = [row for row in removed if row not in keys]
-        for row in (row for row in removed if row in self.keys):
-            key = keys.pop(row)
+    @classmethod
+    def of(cls, split: SplitPhrases, language: str) -> "_Table":
+        return cls(StemmedPhrases(split, language), np.arange(len(split), dtype=np.int32))
+
+    def extended(self, added: Mapping[int, str], language: str) -> "_Table":
+        """The table with further numbers and their phrases."""
+        alike, ends, keys = dict(self.alike), dict(self.ends), stemmed(list(added.values()), language)
+        for place, key in enumerate(keys, len(self.numbers)):
             for table, entries in ((alike, [key]), (ends, dict.fromkeys(ends_of(key)))):
                 for entry in entries:
-                    table[entry] = [other for other in table[entry] if other != row]
-                    if not table[entry]:
-                        del table[entry]
-        for row, key in zip(added, stemmed(list(added.values()), language), strict=True):
-            keys[row] = key
-            for table, entries in ((alike, [key]), (ends, dict.fromkeys(ends_of(key)))):
-                for entry in entries:
-                    table[entry] = [*table.get(entry, ()), row]
-        return _Table(self.stemmed, self.gone.union(old), keys, alike, ends)
+                    table[entry] = [*table.get(entry, ()), place]
+        numbers = np.concatenate([self.numbers, np.fromiter(added, np.int32, len(added))])
+        return _Table(self.stemmed, numbers, [*self.keys, *keys], alike, ends)
+
+    def without(self, removed: Collection[int]) -> "_Table":
+        """The table without some numbers; all others stay."""
+        if not removed:
+            return self
+        return replace(self, numbers=np.where(np.isin(self.numbers, list(removed)), np.int32(-1), self.numbers))
+
+    def moved_up(self, removed: Collection[int]) -> "_Table":
+        """The table in which each number is less by how many of the removed ones it follows."""
+        before = np.searchsorted(np.sort(np.fromiter(removed, np.int32, len(removed))), self.numbers)
+        return replace(self, numbers=self.numbers - before.astype(np.int32))
 
     @property
     def is_recent(self) -> bool:
         """Whether most phrases are as they were read; else reading them again is cheaper than further changes."""
-        return _CHANGED * (len(self.gone) + len(self.keys)) <= len(self.stemmed)
+        gone = int(np.count_nonzero(self.numbers[: len(self.stemmed)] < 0))
+        return _CHANGED * (gone + len(self.keys)) <= len(self.stemmed)
 
-    def key(self, row: int) -> str:
-        """The stemmed words of a phrase."""
-        return self.keys.get(row) or self.stemmed.key(row)
-
-    def rows(self, key: str) -> Sequence[int]:
+    def rows(self, key: str) -> list[int]:
         """The phrases with a key, ascending."""
-        return self._with_new(self.stemmed.alike(key), self.alike.get(key, ()))
+        return sorted(number for _, number in self._now([*self.stemmed.alike(key), *self.alike.get(key, ())]))
 
-    def near(self, part: str) -> Sequence[int]:
-        """The phrases that may have a part of a key."""
-        new = dict.fromkeys(row for end in part_ends(part) for row in self.ends.get(end, ()))
-        return self._with_new(self.stemmed.near(part, len(part.split()) + MORE_WORDS), list(new))
+    def near(self, part: str) -> Iterator[tuple[int, str]]:
+        """The phrases that may have a part of a key, and the key of each."""
+        old = self.stemmed.near(part, len(part.split()) + MORE_WORDS)
+        new = dict.fromkeys(place for end in part_ends(part) for place in self.ends.get(end, ()))
+        for place, number in self._now([*old, *new]):
+            at = place - len(self.stemmed)
+            yield number, self.stemmed.key(place) if at < 0 else self.keys[at]
 
-    def _with_new(self, found: list[int], new: Sequence[int]) -> Sequence[int]:
-        left = [row for row in found if row not in self.gone] if self.gone else found
-        return sorted([*left, *new]) if new else left
+    def _now(self, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+        numbers = self.numbers[np.asarray(places, np.intp)].tolist()
+        return ((place, number) for place, number in zip(places, numbers, strict=True) if number >= 0)
 
 
 @dataclass(frozen=True)
@@ -312,7 +343,7 @@ class _Finder:
     language: str
     numbers: Mapping[str, int] = field(default_factory=dict)
     seen: Callable[[int], bool] = _all
-    table: _Table = field(default_factory=lambda: _Table(StemmedPhrases(SplitPhrases.of(()), "")))
+    table: _Table = field(default_factory=lambda: _Table.of(SplitPhrases.of(()), ""))
     unspecific: Container[str] = frozenset()
     _stem_of: dict[str, str] = field(default_factory=dict)
 
@@ -331,9 +362,7 @@ class _Finder:
         key = self._key(phrase)
         if not key or phrase in self.unspecific:
             return ()
-        found = (
-            row for row in self.table.near(key) if self.seen(row) and _has_part(self.table.key(row), key, at_start)
-        )
+        found = (row for row, whole in self.table.near(key) if self.seen(row) and _has_part(whole, key, at_start))
         few = sorted(islice(found, MOST_PHRASES + 1))
         return tuple(few) if len(few) <= MOST_PHRASES else ()
 
