@@ -94,9 +94,9 @@ def _words(rng: np.random.Generator, count: int) -> str:
     return zipf_words(rng, count).translate(_LETTERS)
 
 
-def document(number: int) -> Document:
-    """A document of ten sections, with its topic as metadata."""
-    text = "\n\n".join(section(number * SECTIONS + i)[0] for i in range(SECTIONS))
+def document(number: int, sections: int = SECTIONS) -> Document:
+    """A document of so many sections, each a chunk, with its topic as metadata."""
+    text = "\n\n".join(section(number * SECTIONS + i)[0] for i in range(sections))
     made = Document(text=text, id_=f"d{number}", metadata={"topic": number % TOPICS})
     made.excluded_embed_metadata_keys = made.excluded_llm_metadata_keys = ["topic"]
     return made
@@ -161,6 +161,8 @@ def used(method: str, way: str, chunks: int, questions: int, writes: int, folder
     narrowed = [index.as_retriever(similarity_top_k=TOP, filters=topic) for topic in topics]
     asking = {"question ms": _ask([retriever], asked), "filtered question ms": _ask(narrowed, asked)}
     works: list[tuple[str, Callable[[], Any]]] = [("insert ms", partial(index.insert, each)) for each in new]
+    short = (document(number, 1) for number in range(count + writes, count + 2 * writes))
+    works += [("insert of one chunk ms", partial(index.insert, each)) for each in short]
     gone = (each.id_ for each in documents[:: max(1, count // writes)][:writes])
     works += [("delete ms", partial(index.delete_ref_doc, each, delete_from_docstore=True)) for each in gone]
     for (step, write), text in zip(works, cycle(asked), strict=False):

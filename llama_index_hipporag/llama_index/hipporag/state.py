@@ -182,6 +182,8 @@ class HippoRAGState:
 
     def with_names(self, passages: Sequence[Passage]) -> "HippoRAGState":
         """The state with numbers for the phrases and facts of passages."""
+        if not passages:
+            return self  # a numbering is made into objects when it is extended
         phrases = self.phrases.extended(phrase for passage in passages for phrase in passage.phrases())
         facts = self.facts.extended(fact for passage in passages for fact in passage.statements)
         return replace(self._renumbered(np.array([], np.int64), phrases), facts=facts)
