@@ -144,6 +144,12 @@ def test_words_count_more_where_chunks_are_long():
     assert shares[0] == shares[1] == shares[2] < shares[3] < shares[4] == shares[5]
 
 
+def test_words_count_less_where_chunks_are_code():
+    cosines, lexical = np.random.default_rng(2).random((2, 200))
+    shares = [lexical_share(cosines, lexical, 0.5, FullScore(2.0, 50.0, n)) for n in (0.0, 0.5, 1.0, 1.5, 9.0)]
+    assert shares[0] == shares[1] > shares[2] > shares[3] == shares[4]
+
+
 def test_few_chunks_with_words_show_nothing():
     cosines, lexical = -np.arange(22.0), np.arange(1.0, 23.0) ** 2
     assert cosine_trust(cosines, lexical) == 1

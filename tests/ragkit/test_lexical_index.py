@@ -149,6 +149,15 @@ def test_the_full_score_is_that_of_a_text_of_mean_length_with_each_word_once():
     assert longer.full_score("loom").length == 3
 
 
+def test_words_of_programs_are_counted_once_a_text():
+    index = at_once({"a": "def f self self x 1", "b": "silk card", "c": "void"})
+    (ids,) = index.ids
+    assert index.full_score("loom").program == 1
+    assert index.scored("loom")[1].program == 1
+    assert index.full_score("loom", [np.array([name != "c" for name in ids])]).program == 1
+    assert index.full_score("loom", [np.array([name == "b" for name in ids])]).program == 0
+
+
 def test_rows_that_do_not_count_change_no_score():
     texts = {"a": "looms of Lyon", "b": "looms and looms", "c": "silk of Lyon, and more silk", "d": "cards"}
     index = LexicalIndex().changed((), {name: lexical_terms(text) for name, text in texts.items()})

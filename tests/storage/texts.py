@@ -15,7 +15,7 @@ from llama_index.ragkit.text.lexical_terms import lexical_terms
 
 __all__ = ["QUESTIONS", "WORDS", "Texts", "make_tiny", "sentence"]
 
-WORDS = "net income rose rising taxes tax taxed Москве Москва házak ház häuser haus 東京 都民 서울은 서울의 3m lyon"
+WORDS = "net income rose taxes tax taxed Москве Москва házak ház häuser haus 東京 都民 서울은 서울의 3m lyon self void"
 QUESTIONS = [
     "Did net incomes rise?",
     "tax taxed taxing",

@@ -15,6 +15,7 @@ from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores,
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
 from llama_index.ragkit.storage.labels import LABEL, CountedTexts, LabelledTexts, labels_in, passing_texts
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex, full_score, question_stems, stem_weight
+from llama_index.ragkit.text.program_words import PROGRAM_WORDS
 
 __all__ = ["SQLLexicalIndex"]
 
@@ -164,14 +165,18 @@ class SQLLexicalIndex:
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
-            asked = _Asked.of(rows, question)
-            if only is None or isinstance(only, LabelledTexts):
-                asked = asked if only is None else asked.among(rows, only)
-                size = rows.size() if only is None else _size_of(only)
-                return full_score(asked.times, [stem.texts for stem in asked.stems], size.texts, size.words)
-            texts = rows.texts([integer_id(name) for name in only], "hash")
-            having = np.count_nonzero(texts.times(asked.stems), axis=0).tolist()
-            return full_score(asked.times, having, len(texts.ids), float(texts.words.sum()))
+            asked, program = _Asked.of(rows, question), _Asked.of_words(rows, PROGRAM_WORDS)
+            if only is None:
+                size = rows.size()
+            elif isinstance(only, LabelledTexts):
+                size = _size_of(only)
+                asked, program = asked.among(rows, only), program.among(rows, only)
+            else:
+                texts = rows.texts([integer_id(name) for name in only], "hash")
+                size = IndexSize(len(texts.ids), int(texts.words.sum()), 0)
+                asked, program = asked.within(texts), program.within(texts)
+        having, program_having = ([stem.texts for stem in part.stems] for part in (asked, program))
+        return full_score(asked.times, having, size.texts, size.words, sum(program_having))
 
     def whole(self) -> LexicalIndex | None:
         """None: the words stay in the database."""
@@ -205,6 +210,17 @@ class _Asked(NamedTuple):
     def of(cls, rows: LexicalRows, question: str) -> "_Asked":
         times_of, language = question_stems(question)
         return cls(rows.asked(list(times_of), language), list(times_of.values()))
+
+    @classmethod
+    def of_words(cls, rows: LexicalRows, words: Sequence[str]) -> "_Asked":
+        """A question of these words, not their stems; those that no text has are left out."""
+        found = rows.counts(map(integer_id, words))
+        return cls([AskedStem((word,), texts) for word, texts in found.items()], [1] * len(found))
+
+    def within(self, texts: StoredTexts) -> "_Asked":
+        """The question with its stems counted in some texts, whose words have been read."""
+        having = np.count_nonzero(texts.times(self.stems), axis=0).tolist()
+        return self._replace(stems=[stem._replace(texts=n) for stem, n in zip(self.stems, having, strict=True)])
 
     def among(self, rows: LexicalRows, texts: LabelledTexts) -> "_Asked":
         """The question with its stems counted in some texts."""

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.lexical_terms import question_terms
 from llama_index.ragkit.text.packed_words import PackedWords
+from llama_index.ragkit.text.program_words import PROGRAM_WORDS
 from llama_index.ragkit.text.stems import stems
 
 __all__ = [
@@ -61,10 +62,12 @@ class FullScore(NamedTuple):
     ----------
     score : its BM25 score; 0 if there are no texts, or if it is not known
     length : how many words it has; 0 if there are no texts, or if it is not known
+    program : how many of :data:`~llama_index.ragkit.text.program_words.PROGRAM_WORDS` a text has on average
     """
 
     score: float
     length: float = 0.0
+    program: float = 0.0
 
 
 NOT_KNOWN = FullScore(0.0)
@@ -127,6 +130,7 @@ class _Block:
     lengths : float32, shape (n_texts,), words of each text
     counted : shape (n_texts,), False for a text that does not count
     by_stem : language -> stems, made when first needed, the same object for all copies with the same words
+    of_program : the columns of `PROGRAM_WORDS`, as a single item once they are needed; shared in the same way
     """
 
     ids: tuple[str, ...]
@@ -138,6 +142,7 @@ class _Block:
     lengths: NDArray[np.float32]
     counted: NDArray[np.bool_]
     by_stem: dict[str, _Stems] = field(default_factory=dict)
+    of_program: list[list[int]] = field(default_factory=list)
 
     @classmethod
     def of_arrays(cls, arrays: Arrays) -> "_Block":
@@ -162,6 +167,14 @@ class _Block:
     def length(self) -> float:
         """The number of words of all texts together."""
         return float(self.lengths[self.counted].sum(dtype=np.float64))
+
+    @cached_property
+    def program(self) -> int:
+        """How many of the `PROGRAM_WORDS` each text has, summed over the texts."""
+        if not self.of_program:
+            self.of_program.append(self.words.among(PROGRAM_WORDS))
+        having = (self.rows[self.starts[column] : self.starts[column + 1]] for column in self.of_program[0])
+        return sum(int(np.count_nonzero(self.counted[rows])) for rows in having)
 
     def without(self, ids: Collection[str]) -> "_Block":
         """The block without some texts, if it has them, and without words that only they have."""
@@ -400,7 +413,7 @@ class LexicalIndex:
             weight = stem_weight(times, having, n)
             for norm, (rows, counts), score in zip(norms, postings, found, strict=True):
                 score[rows] += stem_scores(weight, counts, norm[rows])
-        return found, full_score(times_of.values(), texts, n, words)
+        return found, full_score(times_of.values(), texts, n, words, sum(block.program for block in blocks))
 
     def scores(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> list[NDArray[np.float64]]:
         """The scores of :meth:`scored`."""
@@ -408,7 +421,7 @@ class LexicalIndex:
 
     def full_score(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> FullScore:
         """The score of a text of mean length that has each word of the question once: the sum of the weights of the
-        stems, including those that no text has; and that length.
+        stems, including those that no text has; with that length, and how many words of program code a text has.
 
         Parameters
         ----------
@@ -418,7 +431,8 @@ class LexicalIndex:
         n = sum(block.size for block in blocks)
         times_of, language = question_stems(question)
         having = (sum(len(block.postings(stem, language)[0]) for block in blocks) for stem in times_of)
-        return full_score(times_of.values(), having, n, sum(block.length for block in blocks))
+        words, program = sum(block.length for block in blocks), sum(block.program for block in blocks)
+        return full_score(times_of.values(), having, n, words, program)
 
     def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[_Block]:
         if allowed is None:
@@ -440,17 +454,19 @@ def stem_weight(times: int, having: int, n: int) -> float:
     return times * math.log(1 + (n - having + 0.5) / (having + 0.5))
 
 
-def full_score(times: Iterable[int], having: Iterable[int], n: int, words: float) -> FullScore:
+def full_score(times: Iterable[int], having: Iterable[int], n: int, words: float, program: int) -> FullScore:
     """See :meth:`LexicalIndex.full_score`.
 
     Parameters
     ----------
     times, having : of each stem, see :func:`stem_weight`
     words : of all n texts together
+    program : how many of `PROGRAM_WORDS` each text has, summed over the texts
     """
     if not n:
         return NOT_KNOWN
-    return FullScore(sum(stem_weight(often, some, n) for often, some in zip(times, having, strict=True)), words / n)
+    score = sum(stem_weight(often, some, n) for often, some in zip(times, having, strict=True))
+    return FullScore(score, words / n, program / n)
 
 
 def length_norms(lengths: NDArray[np.float32], mean: float) -> NDArray[np.float32]:

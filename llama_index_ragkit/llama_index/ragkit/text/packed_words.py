@@ -1,6 +1,6 @@
 """Many words in little memory: one array of bytes instead of one object per word."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, overload
 from zlib import crc32
@@ -91,6 +91,24 @@ class PackedWords(Sequence[str]):
             else:
                 high = middle
         return low if low < len(self) and self.encoded(low) == wanted else -1
+
+    def among(self, words: Iterable[str]) -> list[int]:
+        """The places of some words, whatever the order of those here.
+
+        >>> PackedWords(["loom", "silk", "shed"]).among(["silk", "loom", "flax"])
+        [0, 1]
+        """
+        sizes, letters = np.diff(self._ends), np.frombuffer(self._bytes, np.uint8)
+        wanted: dict[int, list[bytes]] = {}
+        for word in map(_encoded, words):
+            wanted.setdefault(len(word), []).append(word)
+        found = [np.empty(0, np.int64)]
+        for size, some in wanted.items():
+            rows = np.flatnonzero(sizes == size)
+            spelled = letters[self._ends[rows][:, None] + np.arange(size)].view(f"S{size}").ravel()
+            found.append(rows[np.isin(spelled, some)])
+        places: list[int] = np.sort(np.concatenate(found)).tolist()
+        return places
 
     def encoded(self, place: int) -> bytes:
         """The bytes of a word."""
