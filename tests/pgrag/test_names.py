@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
 
 from llama_index.pgrag import GivenMindMaps, PGRAGIndex
-from llama_index.pgrag.maps.name_links import MapNames
+from llama_index.pgrag.maps.name_links import MapNames, NameLinks
 from llama_index.pgrag.maps.names import CellNames, cell_name
 from llama_index.pgrag.search.name_walk import NameWalk, walk_names
 from llama_index.ragkit.testing import HashEmbedding
@@ -39,6 +39,25 @@ def test_names_follow_every_change(states):
     at_once = MapNames().changed(before)
     assert (names.nodes, names.counts, names.topics) == (at_once.nodes, at_once.counts, at_once.topics)
     assert {name: names.known.phrases[row] for name, row in names.known.numbers.items()} == {i: i for i in names.counts}
+
+
+@given(st.lists(some_nodes, min_size=1, max_size=3), st.lists(st.booleans(), min_size=8, max_size=8))
+def test_links_of_arrays_are_those_that_were_stored(states, allowed):
+    names, before = MapNames(), {}
+    for nodes in states:
+        names, before = names.changed({i: nodes.get(i, ()) for i in {*before, *nodes}}), nodes
+    links = NameLinks.of(names, list("abcdefgh"))
+    opened = NameLinks.of_arrays(links.arrays())
+    assert list(opened.names) == [name for name in links.names if name]
+    assert list(map(str, opened.mentions)) == list(map(str, NameLinks.of_arrays(opened.arrays()).mentions))
+    columns = [links.known.numbers[name] for name in opened.names]
+    for mask in (None, np.array(allowed)):
+        stored, found = (each.part(mask) for each in (links, opened))
+        assert (stored.from_names[:, columns] != found.from_names).nnz == 0
+        assert (stored.from_nodes[columns] != found.from_nodes).nnz == 0
+        assert (stored.frequency[columns] == found.frequency).all()
+    said = [name.rows for name in opened.known.find("Who is Ada? The Who?")]
+    assert said == [tuple(columns.index(row) for row in name.rows) for name in links.known.find("Who is Ada? The Who?")]
 
 
 def test_what_stands_in_brackets_is_no_part_of_a_name():

@@ -19,12 +19,14 @@ from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows
 from llama_index.pgrag.map_view import MapView
+from llama_index.pgrag.packed_maps import pack_maps, unpack_maps
 from llama_index.pgrag.records import from_record
 from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of
 from llama_index.ragkit import Builder, Change, Selection, Snapshot, SpaceRows, Steps
 from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.llm.embeddings import as_matrix
+from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import sort_key
@@ -120,6 +122,15 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         whole = graph.over(rows, topics, facts)
         self.storage.struct.counters.update(whole.counts)
         return whole
+
+    def arrays_of(self, state: PseudoGraph) -> Arrays:
+        """The facts and the links of their names; none if cells have vectors."""
+        return pack_maps(state) if self.by_words and state.of_node else {}
+
+    def load_arrays(self, arrays: Arrays) -> PseudoGraph | None:
+        """The state of :meth:`arrays_of`, of which objects are made when they are asked for."""
+        rows = self._vectors()
+        return None if rows is None else unpack_maps(arrays, rows["chunks"])
 
     def _vectors(self) -> dict[str, Snapshot] | None:
         """The vectors of all chunks and cells by the names of their spaces, if they are in memory."""

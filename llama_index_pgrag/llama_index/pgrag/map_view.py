@@ -143,7 +143,7 @@ def _of_whole(
     query: Query[PseudoGraph], asked: Asked, config: SearchConfig, near: Nearness, by_words: bool
 ) -> Gathered:
     graph, names = query.state, None
-    if config.follows_names and graph.maps:
+    if config.follows_names and graph.of_node:
         texts = list(dict.fromkeys([query.text, *asked.texts]))
         names = walk_names(graph.name_links, texts, near.scores, near.cosines, query.allowed)
     if by_words:

@@ -131,7 +131,7 @@ class NamesLater:
         """The names after a further write."""
         if "now" in vars(self):
             return NamesLater(self.now, facts)
-        return NamesLater(self.earlier, {**self.since, **facts})
+        return NamesLater(self.earlier, {**dict(self.since.items()), **facts})
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,7 @@ class PseudoGraph:
     fused : kind -> the super nodes over topics, and over facts, by their vectors; None if cells have no vectors
     names : the names of the maps of the whole index
     terms : id of a cell -> how often its text has each term, for cells that were counted for a question
+    links : which nodes have which names, where that was stored
     """
 
     chunks: Snapshot = field(default_factory=Snapshot.empty)
@@ -160,6 +161,7 @@ class PseudoGraph:
     fused: Mapping[str, SuperNodes] | None = None
     names: NamesLater = field(default_factory=NamesLater)
     terms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    links: NameLinks | None = None
 
     @classmethod
     def of(cls, facts: Facts) -> "PseudoGraph":
@@ -195,7 +197,7 @@ class PseudoGraph:
     @cached_property
     def name_links(self) -> NameLinks:
         """Which nodes have which names in their maps."""
-        return NameLinks.of(self.names.now, self.chunks.ids)
+        return self.links or NameLinks.of(self.names.now, self.chunks.ids)
 
     @cached_property
     def _fact_of(self) -> dict[str, FactPath]:
@@ -223,7 +225,8 @@ class PseudoGraph:
         nodes = frozenset(self.chunks.ids[row] for row in np.flatnonzero(allowed))
         shown = {i: tuple(f for f in facts if f.passes(nodes)) for i, facts in self.of_node.items() if i in nodes}
         graph = PseudoGraph.of(shown)
-        part = replace(self, maps=graph.maps, map_of=graph.map_of, of_node=graph.of_node, names=graph.names)
+        part = replace(self, maps=graph.maps, map_of=graph.map_of, of_node=graph.of_node)
+        part = replace(part, names=graph.names, links=None)
         if self.fused is None:
             return part
         kept = [
@@ -249,7 +252,7 @@ class PseudoGraph:
         graph : equal to the graph of all remaining nodes, written at once
         dropped : kind of cell -> ids that were removed
         """
-        maps, map_of, of_node = dict(self.maps), dict(self.map_of), dict(self.of_node)
+        maps, map_of, of_node = dict(self.maps), dict(self.map_of), dict(self.of_node.items())
         before = {fact.id: fact for node_id in {*removed, *new} for fact in of_node.pop(node_id, ())}
         after = {fact.id: fact for facts in new.values() for fact in facts}
         of_node.update((node_id, tuple(facts)) for node_id, facts in new.items() if facts)
@@ -271,7 +274,7 @@ class PseudoGraph:
             del map_of[fact_id]
         map_of.update((fact.id, fact.topic_id) for fact in after.values())
         names = self.names.changed({**dict.fromkeys(removed, ()), **new})
-        return replace(self, maps=maps, map_of=map_of, of_node=of_node, names=names), dropped
+        return replace(self, maps=maps, map_of=map_of, of_node=of_node, names=names, links=None), dropped
 
     def fact(self, fact_id: str) -> FactPath:
         """A fact by its id."""

@@ -4,9 +4,9 @@ The arrays of a search are available at once. Chunks are read one by one. Entiti
 only writes, communities and reports need, are computed from all chunks.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph
@@ -15,15 +15,15 @@ from llama_index.graphrag.graph.naming import Naming
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
+from llama_index.ragkit.text.later_mapping import LaterMapping
 from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.text.packed_words import PackedWords
 
 __all__ = ["pack_graph", "unpack_graph"]
 
-T = TypeVar("T")
-
 _COLUMNS = ("indptr", "indices", "weights", "tokens", "node_tokens")  # of the entities
 _NAMING = ("starts", "where")
+_COMPUTED = ("documents", "entities", "links")
 
 
 class _WholeGraph:
@@ -35,30 +35,6 @@ class _WholeGraph:
     @cached_property
     def graph(self) -> StatementGraph:
         return statement_graph(self._chunks.values())
-
-
-class _Later(Mapping[str, T]):
-    """One attribute of the graph of all chunks."""
-
-    def __init__(self, whole: _WholeGraph, name: str) -> None:
-        self._whole, self._name = whole, name
-
-    @cached_property
-    def _made(self) -> Mapping[str, T]:
-        found: Mapping[str, T] = getattr(self._whole.graph, self._name)
-        return found
-
-    def __getitem__(self, key: str) -> T:
-        return self._made[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._made
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._made)
-
-    def __len__(self) -> int:
-        return len(self._made)
 
 
 def pack_graph(graph: StatementGraph, arrays: GraphArrays) -> Arrays:
@@ -87,9 +63,8 @@ def unpack_graph(arrays: Arrays) -> tuple[StatementGraph, GraphArrays]:
     chunks: PackedMapping[ChunkStatements] = PackedMapping.of_arrays(part_of(arrays, "chunks"), _chunk)
     short: PackedMapping[dict[str, str]] = PackedMapping.of_arrays(part_of(arrays, "short"))
     whole = _WholeGraph(chunks)
-    graph = StatementGraph(
-        chunks, _Later(whole, "documents"), {}, short, _Later(whole, "entities"), _Later(whole, "links")
-    )
+    documents, entities, links = (LaterMapping[Any](whole, f"graph.{part}") for part in _COMPUTED)
+    graph = StatementGraph(chunks, documents, {}, short, entities, links)
     return graph, GraphArrays(
         EntityGraph(names, **part_of(arrays, "entities")),
         Naming(names, ids, **part_of(arrays, "naming")),

@@ -4,11 +4,12 @@ The names of a map are its topic, its last cells ("Lewis Range"), and the topics
 mention.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,10 @@ from scipy.sparse import csr_matrix, diags
 
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.maps.names import CellNames, cell_name, name_of, words_of
+from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
+from llama_index.ragkit.text.packed_phrases import PackedPhrases
+from llama_index.ragkit.text.packed_words import PackedWords
 from llama_index.ragkit.vectors.masks import recent
 
 __all__ = ["TOPIC_WEIGHT", "LinkedNodes", "MapNames", "NameLinks", "NodeNames", "long_facts"]
@@ -25,6 +29,8 @@ TOPIC_WEIGHT = 3.0
 """Weight of the name of a topic, relative to other names of the same map."""
 
 _LONG = 40  # characters of a fact; longer facts are searched for topics of other maps
+
+_MATRICES = ("said", "topics", "mentioned")
 
 Places = tuple[int, Sequence[int]]  # a row, and columns
 
@@ -170,6 +176,28 @@ class TopicMention(NamedTuple):
     columns: tuple[int, ...]
 
 
+class _PackedMentions(Sequence[TopicMention]):
+    """Mentions that are kept as JSON."""
+
+    def __init__(self, texts: PackedWords) -> None:
+        self._texts = texts
+
+    @overload
+    def __getitem__(self, place: int) -> TopicMention: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[TopicMention]: ...
+
+    def __getitem__(self, place: int | slice) -> TopicMention | list[TopicMention]:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        row, text, title, columns = json.loads(self._texts[place])
+        return TopicMention(row, text, title, tuple(columns))
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
 @dataclass(frozen=True)
 class NameLinks:
     """Nodes and names as a weighted bipartite graph.
@@ -179,12 +207,14 @@ class NameLinks:
     known : the names of the columns, to find them in a question
     said : shape (nodes, names), 1 if a name is a last cell of the node's map
     topics : shape (nodes, names), 1 if it is the topic
-    mentions : the long facts that mention topics
+    mentioned : shape (nodes, names), 1 if it is a topic that a long fact mentions
+    mentions : these long facts
     """
 
     known: KnownNames
     said: csr_matrix
     topics: csr_matrix
+    mentioned: csr_matrix
     mentions: Sequence[TopicMention]
 
     @classmethod
@@ -205,7 +235,33 @@ class NameLinks:
             for row, found in own
             for text, mentioned in found.found.items()
         ]
-        return cls(names.known, said, topics, mentions)
+        mentioned = _marked([(mention.row, mention.columns) for mention in mentions], shape)
+        return cls(names.known, said, topics, mentioned, mentions)
+
+    def arrays(self) -> Arrays:
+        """The links as arrays."""
+        names = np.array([i for i, name in enumerate(self.names) if name], np.int64)
+        column = np.full(len(self.names), -1)
+        column[names] = np.arange(len(names))
+        mentions = [(m.row, m.text, m.title, column[list(m.columns)].tolist()) for m in self.mentions]
+        letters, ends = PackedWords(list(map(json.dumps, mentions))).arrays
+        matrices = {name: getattr(self, name)[:, names] for name in _MATRICES}
+        return nested(
+            {
+                "names": PackedPhrases.to_arrays([self.names[i] for i in names.tolist()]),
+                "mentions": {"letters": letters, "ends": ends},
+                **{name: {"indptr": m.indptr, "indices": m.indices} for name, m in matrices.items()},
+            }
+        )
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays) -> "NameLinks":
+        """The links of :meth:`arrays`, over the same memory."""
+        names = PackedPhrases.of_arrays(part_of(arrays, "names"))
+        mentions = part_of(arrays, "mentions")
+        texts = PackedWords.of_arrays(mentions["letters"], mentions["ends"])
+        said, topics, mentioned = (_of_places(part_of(arrays, name), len(names)) for name in _MATRICES)
+        return cls(KnownNames(names, numbers=names.numbers), said, topics, mentioned, _PackedMentions(texts))
 
     @property
     def names(self) -> Sequence[str]:
@@ -215,7 +271,7 @@ class NameLinks:
     @cached_property
     def weights(self) -> csr_matrix:
         """The weights of the links of all nodes, shape (nodes, names)."""
-        return _weights(self.said, self.topics, [(mention.row, mention.columns) for mention in self.mentions])
+        return _weights(self.said, self.topics, self.mentioned)
 
     @cached_property
     def _all(self) -> "LinkedNodes":
@@ -243,7 +299,7 @@ class NameLinks:
                 # A topic of other nodes may also have hidden a shorter topic of these nodes.
                 columns = tuple(column[name] for name in cells.names_in(mention.text, but=mention.title))
             mentioned.append((mention.row, columns))
-        return _linked(_weights(said, topics, mentioned))
+        return _linked(_weights(said, topics, _marked(mentioned, said.shape)))
 
 
 @dataclass(frozen=True)
@@ -270,9 +326,15 @@ def _marked(places: Sequence[Places], shape: tuple[int, int]) -> csr_matrix:
     return csr_matrix((np.ones(len(columns)), (at[0], at[1])), shape=shape).sign()
 
 
-def _weights(said: csr_matrix, topics: csr_matrix, mentioned: Sequence[Places]) -> csr_matrix:
+def _of_places(arrays: Arrays, width: int) -> csr_matrix:
+    """The matrix with 1 at these places."""
+    ones = np.ones(len(arrays["indices"]))
+    return csr_matrix((ones, arrays["indices"], arrays["indptr"]), shape=(len(arrays["indptr"]) - 1, width))
+
+
+def _weights(said: csr_matrix, topics: csr_matrix, mentioned: csr_matrix) -> csr_matrix:
     """The weight of each link: 1 for a name in the node's cells, and more for its topic."""
-    named: csr_matrix = (said + _marked(mentioned, said.shape)).sign()
+    named: csr_matrix = (said + mentioned).sign()
     return (named + TOPIC_WEIGHT * topics).tocsr()
 
 

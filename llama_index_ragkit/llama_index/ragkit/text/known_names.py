@@ -178,7 +178,7 @@ class KnownNames:
         ----------
         removed, added : distinct; known phrases to remove, unknown ones to add
         """
-        phrases, numbers = list(self.phrases), dict(self.numbers)
+        phrases, numbers = list(self.phrases), dict(self.numbers.items())
         gone = [numbers.pop(phrase) for phrase in removed]
         for row in gone:
             phrases[row] = ""

@@ -1,6 +1,6 @@
 """Many phrases in little memory, split into numbered words, so that they can be compared without an object for each."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 from typing import overload
@@ -116,3 +116,31 @@ class PackedPhrases(Sequence[str]):
     def find(self, phrase: str) -> int:
         """The place of a phrase; -1 if it is not there."""
         return int(self._names.places_of([phrase])[0])
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The place of each phrase."""
+        return _Places(self)
+
+
+class _Places(Mapping[str, int]):
+    """The places of packed phrases."""
+
+    def __init__(self, phrases: PackedPhrases) -> None:
+        self._phrases = phrases
+
+    def __getitem__(self, phrase: str) -> int:
+        place = self._phrases.find(phrase)
+        if place < 0:
+            raise KeyError(phrase)
+        return place
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._phrases)
+
+    def __len__(self) -> int:
+        return len(self._phrases)
+
+    def items(self) -> ItemsView[str, int]:
+        """All phrases with their places, in a fraction of the time of looking up each."""
+        return {phrase: place for place, phrase in enumerate(self._phrases)}.items()
