@@ -1,4 +1,6 @@
-"""MRAG in the quality benchmark: `mrag` with its defaults, `mrag-off` without aspects and heads, and the steps between.
+"""MRAG in the quality benchmark: `mrag` with its defaults, `mrag-off` without aspects and heads, `heads` as published.
+
+`--steps` adds those between:
 
 mrag-off            the same vectors as one space, the question whole
 split               the model's own vectors cut into twelve, the question whole (Split RAG)
@@ -71,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the method."""
     parser.add_argument("--aspects", choices=["none", "sentences"], default="sentences")
     parser.add_argument("--vote", choices=["mrag", "decay", "distance"], default="mrag")
+    parser.add_argument("--steps", action="store_true", help="rows between the published and the default method")
     parser.add_argument("--pooling", choices=["auto", "mean", "cls"], default="auto", help="of the heads")
 
 
@@ -103,19 +106,23 @@ def build(
         return rank
 
     spaces = make_index(corpus, embed_model, options)
-    parts = index_of(SplitEmbedding(embed_model, num_heads=HEADS))
     votes: dict[str, Any] = {"vote_weight": 1.0, "lexical_weight": 0.0}
-    return {
+    systems = {
         "mrag": system(spaces),
         "mrag-off": system(index_of(SplitEmbedding(heads, num_heads=1)), aspects="none", **votes),
-        "mrag-split": system(parts),
-        "votes": system(spaces, **votes),
-        "split": system(parts, **MRAGRetriever.paper()),
         "heads": system(spaces, **MRAGRetriever.paper()),
-        "sentences": system(index_of(SplitEmbedding(embed_model, num_heads=1)), **votes),
-        "bm25-sentences": _sentences(BM25(corpus)),
-        "random": _random(corpus),
     }
+    if options.steps:
+        parts = index_of(SplitEmbedding(embed_model, num_heads=HEADS))
+        systems |= {
+            "mrag-split": system(parts),
+            "votes": system(spaces, **votes),
+            "split": system(parts, **MRAGRetriever.paper()),
+            "sentences": system(index_of(SplitEmbedding(embed_model, num_heads=1)), **votes),
+            "bm25-sentences": _sentences(BM25(corpus)),
+            "random": _random(corpus),
+        }
+    return systems
 
 
 def _sentences(bm25: BM25) -> System:

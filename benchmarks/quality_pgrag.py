@@ -29,6 +29,7 @@ __all__ = ["add_arguments", "build", "describe", "make_index", "map_of_triples",
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the method."""
     parser.add_argument("--outline", action="store_true", help="read outlines even where triples were recorded")
+    parser.add_argument("--paper", action="store_true", help="a row of the published search, which embeds all cells")
     parser.add_argument("--ablations", action="store_true", help="also each part of the search left out")
 
 
@@ -52,8 +53,8 @@ def build(
 ) -> dict[str, System]:
     """`pgrag` gives source passages, `pgrag-off` the same with no weight on maps: nearness alone.
 
-    `pgrag-paper` is the published search on the same index, with the question as key point, and `paths` gives the
-    sources of fact paths as they are ranked.
+    With `--paper`, `pgrag-paper` is the published search on the same index, with the question as key point; with
+    `--ablations`, `paths` gives the sources of fact paths as they are ranked.
     """
     index = make_index(corpus, embed_model, options)
     print(json.dumps(describe(index, corpus)), file=sys.stderr, flush=True)
@@ -74,8 +75,9 @@ def build(
     systems = {
         "pgrag": system(),
         "pgrag-off": system(fact_weight=0, bridge_weight=0),
-        "pgrag-paper": system(**{**PGRAGRetriever.paper(), "key_points": "question"}),
     }
+    if options.paper:
+        systems["pgrag-paper"] = system(**{**PGRAGRetriever.paper(), "key_points": "question"})
     if options.ablations:
         systems |= {
             "paths": paths,

@@ -42,7 +42,7 @@ PUBLISHED = {
     "pgrag": "pgrag-paper",
     "raptor": "raptor-paper",
 }
-WITH_OPTION = ("gemrag", "hipporag", "raptor")
+WITH_OPTION = ("gemrag", "hipporag", "pgrag", "raptor")
 SMALL = ("archive", "musique", "recorded_questions")
 # Each method on its kind of question, for the chart.
 KINDS = {
