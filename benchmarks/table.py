@@ -83,7 +83,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sets", nargs="+", help="data folders, as xquad/de; all with questions if left out")
     parser.add_argument("--embedding", choices=sorted(MODELS), default="minilm", help="the embedding model")
     parser.add_argument("--kept", type=Path, default=cache_folder() / "table.jsonl", help="what was measured before")
-    parser.add_argument("--only-measure", action="store_true", help="write no table: other runs share the file")
     options = parser.parse_args(arguments)
     corpora = list(sets(options.data, options.embedding))
     names = list(dict.fromkeys(corpus.data for corpus in corpora))
@@ -97,10 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 file.write(json.dumps(row) + "\n")
             means = {name: round(float(np.mean(scores)), 3) for name, scores in row["scores"].items()}
             print(corpus.name, method, json.dumps(means), flush=True)
-    if not options.only_measure:
-        before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-        table = markdown(kept_cells(options.kept))
-        README.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
+    table = markdown(kept_cells(options.kept))
+    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
 def sets(folder: Path, model: str = "minilm") -> Iterator[Set]:

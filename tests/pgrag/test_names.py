@@ -49,7 +49,7 @@ def test_links_of_arrays_are_those_that_were_stored(states, allowed):
     links = NameLinks.of(names, list("abcdefgh"))
     opened = NameLinks.of_arrays(links.arrays())
     assert list(opened.names) == [name for name in links.names if name]
-    assert list(map(str, opened.mentions)) == list(map(str, NameLinks.of_arrays(opened.arrays()).mentions))
+    assert list(opened.mentions.values()) == list(NameLinks.of_arrays(opened.arrays()).mentions.values())
     columns = [links.known.numbers[name] for name in opened.names]
     for mask in (None, np.array(allowed)):
         stored, found = (each.part(mask) for each in (links, opened))

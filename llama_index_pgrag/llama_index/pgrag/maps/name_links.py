@@ -4,12 +4,11 @@ The names of a map are its topic, its last cells ("Lewis Range"), and the topics
 mention.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,8 @@ from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.maps.names import CellNames, cell_name, name_of, words_of
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
+from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.text.packed_phrases import PackedPhrases
-from llama_index.ragkit.text.packed_words import PackedWords
 from llama_index.ragkit.vectors.masks import recent
 
 __all__ = ["TOPIC_WEIGHT", "LinkedNodes", "MapNames", "NameLinks", "NodeNames", "long_facts"]
@@ -176,28 +175,6 @@ class TopicMention(NamedTuple):
     columns: tuple[int, ...]
 
 
-class _PackedMentions(Sequence[TopicMention]):
-    """Mentions that are kept as JSON."""
-
-    def __init__(self, texts: PackedWords) -> None:
-        self._texts = texts
-
-    @overload
-    def __getitem__(self, place: int) -> TopicMention: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[TopicMention]: ...
-
-    def __getitem__(self, place: int | slice) -> TopicMention | list[TopicMention]:
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        row, text, title, columns = json.loads(self._texts[place])
-        return TopicMention(row, text, title, tuple(columns))
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-
 @dataclass(frozen=True)
 class NameLinks:
     """Nodes and names as a weighted bipartite graph.
@@ -208,14 +185,14 @@ class NameLinks:
     said : shape (nodes, names), 1 if a name is a last cell of the node's map
     topics : shape (nodes, names), 1 if it is the topic
     mentioned : shape (nodes, names), 1 if it is a topic that a long fact mentions
-    mentions : these long facts
+    mentions : these long facts, by their number
     """
 
     known: KnownNames
     said: csr_matrix
     topics: csr_matrix
     mentioned: csr_matrix
-    mentions: Sequence[TopicMention]
+    mentions: Mapping[str, TopicMention]
 
     @classmethod
     def of(cls, names: MapNames, node_ids: Sequence[str]) -> "NameLinks":
@@ -236,20 +213,19 @@ class NameLinks:
             for text, mentioned in found.found.items()
         ]
         mentioned = _marked([(mention.row, mention.columns) for mention in mentions], shape)
-        return cls(names.known, said, topics, mentioned, mentions)
+        return cls(names.known, said, topics, mentioned, {str(i): mention for i, mention in enumerate(mentions)})
 
     def arrays(self) -> Arrays:
         """The links as arrays."""
         names = np.array([i for i, name in enumerate(self.names) if name], np.int64)
         column = np.full(len(self.names), -1)
         column[names] = np.arange(len(names))
-        mentions = [(m.row, m.text, m.title, column[list(m.columns)].tolist()) for m in self.mentions]
-        letters, ends = PackedWords(list(map(json.dumps, mentions))).arrays
+        mentions = {i: m._replace(columns=column[list(m.columns)].tolist()) for i, m in self.mentions.items()}
         matrices = {name: getattr(self, name)[:, names] for name in _MATRICES}
         return nested(
             {
                 "names": PackedPhrases.to_arrays([self.names[i] for i in names.tolist()]),
-                "mentions": {"letters": letters, "ends": ends},
+                "mentions": PackedMapping.to_arrays(mentions),
                 **{name: {"indptr": m.indptr, "indices": m.indices} for name, m in matrices.items()},
             }
         )
@@ -258,10 +234,9 @@ class NameLinks:
     def of_arrays(cls, arrays: Arrays) -> "NameLinks":
         """The links of :meth:`arrays`, over the same memory."""
         names = PackedPhrases.of_arrays(part_of(arrays, "names"))
-        mentions = part_of(arrays, "mentions")
-        texts = PackedWords.of_arrays(mentions["letters"], mentions["ends"])
+        mentions = PackedMapping.of_arrays(part_of(arrays, "mentions"), _mention)
         said, topics, mentioned = (_of_places(part_of(arrays, name), len(names)) for name in _MATRICES)
-        return cls(KnownNames(names, numbers=names.numbers), said, topics, mentioned, _PackedMentions(texts))
+        return cls(KnownNames(names, numbers=names.numbers), said, topics, mentioned, mentions)
 
     @property
     def names(self) -> Sequence[str]:
@@ -293,7 +268,7 @@ class NameLinks:
         column = {self.names[i]: i for i in np.flatnonzero(is_topic).tolist()}
         cells = CellNames(column)
         mentioned: list[Places] = []
-        for mention in (mention for mention in self.mentions if allowed[mention.row]):
+        for mention in (mention for mention in self.mentions.values() if allowed[mention.row]):
             columns = mention.columns
             if not is_topic[list(columns)].all():
                 # A topic of other nodes may also have hidden a shorter topic of these nodes.
@@ -324,6 +299,11 @@ def _marked(places: Sequence[Places], shape: tuple[int, int]) -> csr_matrix:
     columns = [column for _, own in places for column in own]
     at = np.array([rows, columns], np.int64)
     return csr_matrix((np.ones(len(columns)), (at[0], at[1])), shape=shape).sign()
+
+
+def _mention(number: str, values: Sequence[Any]) -> TopicMention:
+    row, text, title, columns = values
+    return TopicMention(row, text, title, tuple(columns))
 
 
 def _of_places(arrays: Arrays, width: int) -> csr_matrix:

@@ -8,13 +8,10 @@ name begins; there the phrase may also contain it. An unknown name is looked up 
 
 import re
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.text.function_words import function_words, written_language
@@ -22,7 +19,7 @@ from llama_index.ragkit.text.mentions import is_name, mentions, names_part, norm
 from llama_index.ragkit.text.names import WORD, Mention, names
 from llama_index.ragkit.text.packed_phrases import PackedPhrases, SplitPhrases
 from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
-from llama_index.ragkit.text.stemmed_phrases import StemmedPhrases, ends_of, part_ends, stemmed
+from llama_index.ragkit.text.stemmed_phrases import PhraseTable
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.text.uncased import uncased_phrases
 
@@ -35,7 +32,6 @@ MOST_PHRASES = 50
 """Maximum number of phrases with a part; a part of more phrases is not specific."""
 
 _MOST_WORDS = 4  # of a name in lower case
-_CHANGED = 4  # one phrase in so many may change before all are read again
 _CASELESS = re.compile(f"[{CASELESS}]")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _TOKEN = re.compile(r"\S+")
@@ -118,7 +114,7 @@ class KnownNames:
         self._normal = normal
         if numbers is not None:
             self.numbers = numbers
-        self._tables: dict[str, _Table] = {}
+        self._tables: dict[str, PhraseTable] = {}
         self._lock = ProcessLock()
 
     def find(
@@ -226,13 +222,13 @@ class KnownNames:
         """Numbers without a phrase."""
         return [row for row, phrase in enumerate(self.phrases) if not phrase]
 
-    def _table(self, language: str) -> "_Table":
+    def _table(self, language: str) -> "PhraseTable":
         with self._lock:
             if language not in self._tables:
-                self._tables[language] = _Table.of(self._split, language)
+                self._tables[language] = PhraseTable.of(self._split, language)
             return self._tables[language]
 
-    def _recent_tables(self) -> list[tuple[str, "_Table"]]:
+    def _recent_tables(self) -> list[tuple[str, "PhraseTable"]]:
         """The tables that were built and may be changed, by language."""
         with self._lock:
             tables = dict(self._tables)
@@ -270,80 +266,13 @@ def _runs(text: str, small: frozenset[str]) -> Iterator[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class _Table:
-    """Phrases without inflection, and what has changed since they were read.
-
-    Attributes
-    ----------
-    stemmed : the phrases that were there
-    numbers : the number of each of them now, and of each new phrase after them; -1 for one that is no more
-    keys : the stemmed words of each new phrase
-    alike : key -> places of new phrases in `numbers`
-    ends : an end of a key -> places of new phrases
-    """
-
-    stemmed: StemmedPhrases
-    numbers: NDArray[np.int32]
-    keys: Sequence[str] = ()
-    alike: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    ends: Mapping[str, Sequence[int]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, split: SplitPhrases, language: str) -> "_Table":
-        return cls(StemmedPhrases(split, language), np.arange(len(split), dtype=np.int32))
-
-    def extended(self, added: Mapping[int, str], language: str) -> "_Table":
-        """The table with further numbers and their phrases."""
-        alike, ends, keys = dict(self.alike), dict(self.ends), stemmed(list(added.values()), language)
-        for place, key in enumerate(keys, len(self.numbers)):
-            for table, entries in ((alike, [key]), (ends, dict.fromkeys(ends_of(key)))):
-                for entry in entries:
-                    table[entry] = [*table.get(entry, ()), place]
-        numbers = np.concatenate([self.numbers, np.fromiter(added, np.int32, len(added))])
-        return _Table(self.stemmed, numbers, [*self.keys, *keys], alike, ends)
-
-    def without(self, removed: Collection[int]) -> "_Table":
-        """The table without some numbers; all others stay."""
-        if not removed:
-            return self
-        return replace(self, numbers=np.where(np.isin(self.numbers, list(removed)), np.int32(-1), self.numbers))
-
-    def moved_up(self, removed: Collection[int]) -> "_Table":
-        """The table in which each number is less by how many of the removed ones it follows."""
-        before = np.searchsorted(np.sort(np.fromiter(removed, np.int32, len(removed))), self.numbers)
-        return replace(self, numbers=self.numbers - before.astype(np.int32))
-
-    @property
-    def is_recent(self) -> bool:
-        """Whether most phrases are as they were read; else reading them again is cheaper than further changes."""
-        gone = int(np.count_nonzero(self.numbers[: len(self.stemmed)] < 0))
-        return _CHANGED * (gone + len(self.keys)) <= len(self.stemmed)
-
-    def rows(self, key: str) -> list[int]:
-        """The phrases with a key, ascending."""
-        return sorted(number for _, number in self._now([*self.stemmed.alike(key), *self.alike.get(key, ())]))
-
-    def near(self, part: str) -> Iterator[tuple[int, str]]:
-        """The phrases that may have a part of a key, and the key of each."""
-        old = self.stemmed.near(part, len(part.split()) + MORE_WORDS)
-        new = dict.fromkeys(place for end in part_ends(part) for place in self.ends.get(end, ()))
-        for place, number in self._now([*old, *new]):
-            at = place - len(self.stemmed)
-            yield number, self.stemmed.key(place) if at < 0 else self.keys[at]
-
-    def _now(self, places: Sequence[int]) -> Iterator[tuple[int, int]]:
-        numbers = self.numbers[np.asarray(places, np.intp)].tolist()
-        return ((place, number) for place, number in zip(places, numbers, strict=True) if number >= 0)
-
-
-@dataclass(frozen=True)
 class _Finder:
     """Phrases, looked up by the words of a text in one language; a container of those that may be found."""
 
     language: str
     numbers: Mapping[str, int] = field(default_factory=dict)
     seen: Callable[[int], bool] = _all
-    table: _Table = field(default_factory=lambda: _Table.of(SplitPhrases.of(()), ""))
+    table: PhraseTable = field(default_factory=lambda: PhraseTable.of(SplitPhrases.of(()), ""))
     unspecific: Container[str] = frozenset()
     _stem_of: dict[str, str] = field(default_factory=dict)
 
@@ -362,7 +291,11 @@ class _Finder:
         key = self._key(phrase)
         if not key or phrase in self.unspecific:
             return ()
-        found = (row for row, whole in self.table.near(key) if self.seen(row) and _has_part(whole, key, at_start))
+        found = (
+            row
+            for row, whole in self.table.near(key, len(key.split()) + MORE_WORDS)
+            if self.seen(row) and _has_part(whole, key, at_start)
+        )
         few = sorted(islice(found, MOST_PHRASES + 1))
         return tuple(few) if len(few) <= MOST_PHRASES else ()
 

@@ -1,7 +1,8 @@
 """Phrases without inflection as arrays, which are found by all of their words or by the words at their ends."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
@@ -11,8 +12,9 @@ from llama_index.ragkit.text.packed_phrases import SplitPhrases
 from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
 from llama_index.ragkit.text.stems import stems
 
-__all__ = ["StemmedPhrases", "ends_of", "part_ends", "stemmed"]
+__all__ = ["PhraseTable", "StemmedPhrases", "ends_of", "part_ends", "stemmed"]
 
+_CHANGED = 4  # one phrase in so many may change before all are read again
 _UNSPACED_KEY = 2  # characters at either end by which phrases without spaces are looked up
 _CASELESS = re.compile(f"[{CASELESS}]")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -155,6 +157,74 @@ class StemmedPhrases:
                 here &= self._stem_of_word[words[first + place]] == number
             either |= here
         return rows[either]
+
+
+@dataclass(frozen=True)
+class PhraseTable:
+    """Phrases without inflection, and what has changed since they were read.
+
+    Attributes
+    ----------
+    stemmed : the phrases that were there
+    numbers : the number of each of them now, and of each new phrase after them; -1 for one that is no more
+    keys : the stemmed words of each new phrase
+    alike : key -> places of new phrases in `numbers`
+    ends : an end of a key -> places of new phrases
+    """
+
+    stemmed: StemmedPhrases
+    numbers: NDArray[np.int32]
+    keys: Sequence[str] = ()
+    alike: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    ends: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, split: SplitPhrases, language: str) -> "PhraseTable":
+        """The table of phrases that are there."""
+        return cls(StemmedPhrases(split, language), np.arange(len(split), dtype=np.int32))
+
+    def extended(self, added: Mapping[int, str], language: str) -> "PhraseTable":
+        """The table with further numbers and their phrases."""
+        alike, ends, keys = dict(self.alike), dict(self.ends), stemmed(list(added.values()), language)
+        for place, key in enumerate(keys, len(self.numbers)):
+            for table, entries in ((alike, [key]), (ends, dict.fromkeys(ends_of(key)))):
+                for entry in entries:
+                    table[entry] = [*table.get(entry, ()), place]
+        numbers = np.concatenate([self.numbers, np.fromiter(added, np.int32, len(added))])
+        return PhraseTable(self.stemmed, numbers, [*self.keys, *keys], alike, ends)
+
+    def without(self, removed: Collection[int]) -> "PhraseTable":
+        """The table without some numbers; all others stay."""
+        if not removed:
+            return self
+        return replace(self, numbers=np.where(np.isin(self.numbers, list(removed)), np.int32(-1), self.numbers))
+
+    def moved_up(self, removed: Collection[int]) -> "PhraseTable":
+        """The table in which each number is less by how many of the removed ones it follows."""
+        before = np.searchsorted(np.sort(np.fromiter(removed, np.int32, len(removed))), self.numbers)
+        return replace(self, numbers=self.numbers - before.astype(np.int32))
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether most phrases are as they were read; else reading them again is cheaper than further changes."""
+        gone = int(np.count_nonzero(self.numbers[: len(self.stemmed)] < 0))
+        return _CHANGED * (gone + len(self.keys)) <= len(self.stemmed)
+
+    def rows(self, key: str) -> list[int]:
+        """The phrases with a key, ascending."""
+        return sorted(number for _, number in self._now([*self.stemmed.alike(key), *self.alike.get(key, ())]))
+
+    def near(self, part: str, longest: int) -> Iterator[tuple[int, str]]:
+        """The phrases that may have a part, see :meth:`StemmedPhrases.near`, and the key of each."""
+        old = self.stemmed.near(part, longest)
+        new = dict.fromkeys(place for end in part_ends(part) for place in self.ends.get(end, ()))
+        for place, number in self._now([*old, *new]):
+            at = place - len(self.stemmed)
+            yield number, self.stemmed.key(place) if at < 0 else self.keys[at]
+
+    def _now(self, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+        numbers = self.numbers[np.asarray(places, np.intp)].tolist()
+        return ((place, number) for place, number in zip(places, numbers, strict=True) if number >= 0)
 
 
 def _numbered(values: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
