@@ -62,7 +62,7 @@ class FullScore(NamedTuple):
     ----------
     score : its BM25 score; 0 if there are no texts, or if it is not known
     length : how many words it has; 0 if there are no texts, or if it is not known
-    program : how many of :data:`~llama_index.ragkit.text.program_words.PROGRAM_WORDS` a text has on average
+    program : how many words of programs (:mod:`~llama_index.ragkit.text.program_words`) a text has on average
     """
 
     score: float
