@@ -149,6 +149,15 @@ def test_the_full_score_is_that_of_a_text_of_mean_length_with_each_word_once():
     assert longer.full_score("loom").length == 3
 
 
+def test_the_full_score_of_several_sentences_is_their_mean():
+    index = at_once({"a": "loom lyon", "b": "silk card", "c": "loom silk"})
+    parts = ["The looms stood still.", "Silk and cards came to Lyon!", "Dr. Loom left."]
+    story = " ".join(["What is it?", *parts])  # a sentence without a telling word does not count
+    expected = sum(index.full_score(part).score for part in parts) / 3
+    assert index.full_score(story).score == index.scored(story)[1].score == pytest.approx(expected)
+    assert scores_by_id(index, story) == scores_by_id(index, story.replace(".", ",").replace("!", ","))
+
+
 def test_words_of_programs_are_counted_once_a_text():
     index = at_once({"a": "def f self self x 1", "b": "silk card", "c": "void"})
     (ids,) = index.ids

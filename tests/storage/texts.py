@@ -24,6 +24,8 @@ QUESTIONS = [
     "Häuser und Haus",
     "서울",
     "?",
+    "Net income rose. Who taxed the houses in the year? Dr. No.",
+    "東京都。서울? Häuser!",
 ]
 
 

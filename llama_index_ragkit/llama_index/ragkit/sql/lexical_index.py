@@ -14,7 +14,14 @@ from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRow
 from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores, times_among
 from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
 from llama_index.ragkit.storage.labels import LABEL, CountedTexts, LabelledTexts, labels_in, passing_texts
-from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex, full_score, question_stems, stem_weight
+from llama_index.ragkit.text.lexical_index import (
+    FullScore,
+    LexicalIndex,
+    QuestionStems,
+    full_score,
+    question_stems,
+    stem_weight,
+)
 from llama_index.ragkit.text.program_words import PROGRAM_WORDS
 
 __all__ = ["SQLLexicalIndex"]
@@ -176,7 +183,7 @@ class SQLLexicalIndex:
                 size = IndexSize(len(texts.ids), int(texts.words.sum()), 0)
                 asked, program = asked.within(texts), program.within(texts)
         having, program_having = ([stem.texts for stem in part.stems] for part in (asked, program))
-        return full_score(asked.times, having, size.texts, size.words, sum(program_having))
+        return full_score(asked.question, having, size.texts, size.words, sum(program_having))
 
     def whole(self) -> LexicalIndex | None:
         """None: the words stay in the database."""
@@ -200,22 +207,23 @@ class _Asked(NamedTuple):
     Attributes
     ----------
     stems : of the question, as the index has them
-    times : how often the question has each
+    question : in the same order
     """
 
     stems: Sequence[AskedStem]
-    times: Sequence[int]
+    question: QuestionStems
 
     @classmethod
     def of(cls, rows: LexicalRows, question: str) -> "_Asked":
-        times_of, language = question_stems(question)
-        return cls(rows.asked(list(times_of), language), list(times_of.values()))
+        asked = question_stems(question)
+        return cls(rows.asked(list(asked.times), asked.language), asked)
 
     @classmethod
     def of_words(cls, rows: LexicalRows, words: Sequence[str]) -> "_Asked":
         """A question of these words, not their stems; those that no text has are left out."""
         found = rows.counts(map(integer_id, words))
-        return cls([AskedStem((word,), texts) for word, texts in found.items()], [1] * len(found))
+        stems = [AskedStem((word,), texts) for word, texts in found.items()]
+        return cls(stems, QuestionStems({str(word): 1 for word in found}, "", 1))
 
     def within(self, texts: StoredTexts) -> "_Asked":
         """The question with its stems counted in some texts, whose words have been read."""
@@ -245,7 +253,8 @@ class _Asked(NamedTuple):
 
     def weights(self, having: Iterable[int], n: int) -> list[float]:
         """The weights of the stems, given how many of n texts have each (`having`); 0 for stems that no text has."""
-        return [stem_weight(often, some, n) if some else 0.0 for often, some in zip(self.times, having, strict=True)]
+        asked = zip(self.question.times.values(), having, strict=True)
+        return [stem_weight(often, some, n) if some else 0.0 for often, some in asked]
 
     def scores(self, texts: StoredTexts, size: IndexSize | None) -> dict[str, float]:
         """The scores of texts by id.

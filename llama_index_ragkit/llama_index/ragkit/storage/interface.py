@@ -193,7 +193,7 @@ class Words(Protocol):
         """
 
     def full_score(self, question: str, only: CountedTexts | None = None) -> FullScore:
-        """The score of a text of mean length that has each word of the question once, and that length.
+        """The score of a text of mean length that has each word of a sentence of the question once, and that length.
 
         Parameters
         ----------

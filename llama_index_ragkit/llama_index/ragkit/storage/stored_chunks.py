@@ -37,7 +37,7 @@ class ChunkView:
     ----------
     rows : their vectors and metadata, in unspecified order
     lexical : shape (n,), their BM25 scores
-    full_score : that of a chunk of mean length that has each word of the question once, and that length
+    full_score : that of a chunk of mean length that has each word of a sentence of the question once, and that length
     """
 
     rows: Snapshot

@@ -49,7 +49,7 @@ class AlignedWords:
         return self.scored(question, allowed)[0]
 
     def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
-        """The BM25 score of a row of mean length that has each word of the question once, and that length.
+        """The score of a row of mean length that has each word of a sentence of the question once, and that length.
 
         Parameters
         ----------

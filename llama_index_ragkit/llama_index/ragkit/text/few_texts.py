@@ -29,7 +29,7 @@ def scores_of_few(term_counts: Sequence[Mapping[str, int]], question: str) -> ND
     [0.69, 0.0]
     """
     scores = np.zeros(len(term_counts))
-    times_of, language = question_stems(question)
+    times_of, language, _ = question_stems(question)
     words = list(dict.fromkeys(word for text in term_counts for word in text))
     stem_of = {word: stem for word, stem in zip(words, stems(words, language), strict=True) if stem in times_of}
     counts_of: dict[str, dict[int, int]] = {stem: {} for stem in times_of}

@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
-from llama_index.ragkit.text.lexical_terms import question_terms
+from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
 from llama_index.ragkit.text.packed_words import PackedWords
 from llama_index.ragkit.text.program_words import PROGRAM_WORDS
+from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.stems import stems
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "NOT_KNOWN",
     "FullScore",
     "LexicalIndex",
+    "QuestionStems",
     "full_score",
     "length_norms",
     "question_stems",
@@ -56,11 +58,13 @@ _LOOKED_UP = 32  # texts compared with a set of ids in the time that it takes to
 
 
 class FullScore(NamedTuple):
-    """Score and length of a text of mean length that has each word of a question once.
+    """Score and length of a text of mean length that has each word of a sentence of a question once.
+
+    Few texts have all words of a story or of a case. So the mean over the sentences of a question counts.
 
     Attributes
     ----------
-    score : its BM25 score; 0 if there are no texts, or if it is not known
+    score : its BM25 score, the mean over sentences; 0 if there are no texts, or if it is not known
     length : how many words it has; 0 if there are no texts, or if it is not known
     program : how many words of programs (:mod:`~llama_index.ragkit.text.program_words`) a text has on average
     """
@@ -402,10 +406,10 @@ class LexicalIndex:
         if not n:
             return found, NOT_KNOWN
         norms = [length_norms(block.lengths, words / n or 1.0) for block in blocks]
-        times_of, language = question_stems(question)
+        asked = question_stems(question)
         texts = []
-        for stem, times in times_of.items():
-            postings = [block.postings(stem, language) for block in blocks]
+        for stem, times in asked.times.items():
+            postings = [block.postings(stem, asked.language) for block in blocks]
             having = sum(len(rows) for rows, _ in postings)
             texts.append(having)
             if not having:
@@ -413,15 +417,16 @@ class LexicalIndex:
             weight = stem_weight(times, having, n)
             for norm, (rows, counts), score in zip(norms, postings, found, strict=True):
                 score[rows] += stem_scores(weight, counts, norm[rows])
-        return found, full_score(times_of.values(), texts, n, words, sum(block.program for block in blocks))
+        return found, full_score(asked, texts, n, words, sum(block.program for block in blocks))
 
     def scores(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> list[NDArray[np.float64]]:
         """The scores of :meth:`scored`."""
         return self.scored(question, allowed)[0]
 
     def full_score(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> FullScore:
-        """The score of a text of mean length that has each word of the question once: the sum of the weights of the
-        stems, including those that no text has; with that length, and how many words of program code a text has.
+        """The score of a text of mean length that has each word of a sentence of the question once: the sum of the
+        weights of the stems, including those that no text has, by the number of sentences; with that length, and how
+        many words of program code a text has.
 
         Parameters
         ----------
@@ -429,10 +434,10 @@ class LexicalIndex:
         """
         blocks = self._counted(allowed)
         n = sum(block.size for block in blocks)
-        times_of, language = question_stems(question)
-        having = (sum(len(block.postings(stem, language)[0]) for block in blocks) for stem in times_of)
+        asked = question_stems(question)
+        having = (sum(len(block.postings(stem, asked.language)[0]) for block in blocks) for stem in asked.times)
         words, program = sum(block.length for block in blocks), sum(block.program for block in blocks)
-        return full_score(times_of.values(), having, n, words, program)
+        return full_score(asked, having, n, words, program)
 
     def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[_Block]:
         if allowed is None:
@@ -440,13 +445,29 @@ class LexicalIndex:
         return [block.within(mask) for block, mask in zip(self._blocks, allowed, strict=True)]
 
 
-def question_stems(question: str) -> tuple[dict[str, int], str]:
-    """The stems of a question, how often it has each, and its language."""
+class QuestionStems(NamedTuple):
+    """What a question asks.
+
+    Attributes
+    ----------
+    times : stem -> how often the question has it
+    language : in which it was stemmed
+    sentences : how many of its sentences have one of the stems, at least 1
+    """
+
+    times: dict[str, int]
+    language: str
+    sentences: int
+
+
+def question_stems(question: str) -> QuestionStems:
+    """The stems of a question."""
     terms, language = question_terms(question)
     times_of: dict[str, int] = {}
     for stem, times in zip(stems(list(terms), language), terms.values(), strict=True):
         times_of[stem] = times_of.get(stem, 0) + times
-    return times_of, language
+    telling = sum(not terms.keys().isdisjoint(lexical_terms(part)) for part in split_sentences(question))
+    return QuestionStems(times_of, language, max(1, telling))
 
 
 def stem_weight(times: int, having: int, n: int) -> float:
@@ -454,19 +475,19 @@ def stem_weight(times: int, having: int, n: int) -> float:
     return times * math.log(1 + (n - having + 0.5) / (having + 0.5))
 
 
-def full_score(times: Iterable[int], having: Iterable[int], n: int, words: float, program: int) -> FullScore:
+def full_score(asked: QuestionStems, having: Iterable[int], n: int, words: float, program: int) -> FullScore:
     """See :meth:`LexicalIndex.full_score`.
 
     Parameters
     ----------
-    times, having : of each stem, see :func:`stem_weight`
+    having : how many texts have each stem of the question
     words : of all n texts together
     program : how many of `PROGRAM_WORDS` each text has, summed over the texts
     """
     if not n:
         return NOT_KNOWN
-    score = sum(stem_weight(often, some, n) for often, some in zip(times, having, strict=True))
-    return FullScore(score, words / n, program / n)
+    score = sum(stem_weight(often, some, n) for often, some in zip(asked.times.values(), having, strict=True))
+    return FullScore(score / asked.sentences, words / n, program / n)
 
 
 def length_norms(lengths: NDArray[np.float32], mean: float) -> NDArray[np.float32]:

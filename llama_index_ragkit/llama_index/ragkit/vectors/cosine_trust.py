@@ -7,7 +7,8 @@ BM25, show this without labels:
     e = 1.8 + 1.4 share + 1.4 log(cv) - 0.6 z + 0.8 log(length) - 1.5 code,  in [-3, 3]
 
 - share, how much of the weight of the question's words the best chunk has: its BM25 score divided by that of a chunk of
-  mean length that has each word of the question once;
+  mean length that has each word of the question once. Few chunks have all words of a story or of a case, so the mean
+  over the sentences of a question counts;
 - cv, the standard deviation of the chunks' BM25 scores divided by their mean: the normalised query commitment of the
   lexical list (NQC; Shtok et al. 2012, "Predicting Query Performance by Query-Drift Estimation", ACM TOIS 30(2)). If
   all chunks have the words, such as the name of a site, the scores lie close together;
@@ -42,8 +43,7 @@ The words show nothing in two cases: no chunk has much of the question, for exam
 own words; or many chunks have as much of it as the best one, for example because filings repeat the same headings.
 c, in [0, 1], is the product of two parts:
 
-- how much of the question the best chunk has, by the weight of words in BM25: its score divided by that of a chunk of
-  mean length that has each word of the question once, from 0 at 0.1 to 1 at 0.3;
+- how much of the question the best chunk has: share, from 0 at 0.1 to 1 at 0.3;
 - how far it stands out: one minus the tenth best score as a share of the best, from 0 at 0.2 to 1 at 0.5.
 """
 
@@ -81,7 +81,7 @@ def cosine_trust(cosines: Doubles, lexical: Doubles, full_score: float = 0.0) ->
     Parameters
     ----------
     cosines, lexical : shape (n,), any dense scores and the BM25 scores of the chunks that count
-    full_score : the BM25 score of a chunk of mean length that has each word of the question once; 0 if unknown
+    full_score : see :class:`~llama_index.ragkit.text.lexical_index.FullScore`; 0 if unknown
 
     >>> lexical = np.arange(50.0) ** 4
     >>> cosine_trust(lexical, lexical), cosine_trust(-lexical, lexical)
@@ -115,8 +115,7 @@ def word_evidence(cosines: Doubles, lexical: Doubles, full_score: FullScore) -> 
     Parameters
     ----------
     cosines, lexical : see :func:`cosine_trust`
-    full_score : score and length of a chunk of mean length that has each word of the question once, and how many words
-        of programs a chunk has; without a score there is no evidence, and without a length the length adds nothing
+    full_score : without a score there is no evidence, and without a length the length adds nothing
 
     >>> lexical, cosines = np.arange(50.0), np.append(np.zeros(49), 1.0)
     >>> word_evidence(cosines, lexical, FullScore(49.0)) < 0 < word_evidence(lexical, lexical, FullScore(30.0))

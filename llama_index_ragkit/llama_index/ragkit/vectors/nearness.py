@@ -73,8 +73,7 @@ def hybrid_nearness(
     cosines, lexical : shape (n,)
     lexical_weight : in [0, 1]; 0 and 1 are the weight of every question
     allowed : shape (n,), the chunks that count; None for all
-    full_score : the BM25 score of a chunk of mean length that has each word of the question once, and that length; the
-        score shows how much of the question the best chunk has
+    full_score : shows how much of the question, or of a sentence of it, the best chunk has
 
     Returns
     -------
