@@ -143,6 +143,17 @@ def test_a_chunk_that_an_index_has_not_read_gets_the_least_that_it_gives():
     assert (added["first"][missing[0]], added["second"][missing[1]]) == (-2.0, -2.0)
 
 
+def test_walks_count_by_sentence_where_aspects_vote():
+    chunks = rows(*(node.node_id for node in NODES[:2]))
+    walk, facts, votes = (Structure(np.array([0.0, -6.0]), name) for name in ("names", "facts", "votes"))
+    near = np.array([1.0, 0.5])
+    found = {"walk": ChunkScores(chunks, near, [walk, facts])}
+    _, _, alone = summed(found, 3)
+    _, _, beside = summed({**found, "votes": ChunkScores(chunks, near, [votes])}, 3)
+    assert alone["walk"].tolist() == [0.0, -12.0]
+    assert (beside["walk"].tolist(), beside["votes"].tolist()) == ([0.0, -8.0], [0.0, -6.0])
+
+
 def test_indexes_in_stores_give_what_they_give_in_memory(tmp_path, indexes):
     context = storage_context(f"sqlite:///{tmp_path / 'index.db'}", vectors=_stores())
     stored = [CASE[name].build(NODES, storage_context=context) for name in METHODS]

@@ -61,15 +61,19 @@ class SharedQuestion:
     near: tuple[Sequence[str], float, Nearness] | None = None
 
 
-def summed(found: Mapping[str, ChunkScores]) -> tuple[list[str], Floats, dict[str, Floats]]:
+def summed(found: Mapping[str, ChunkScores], sentences: int = 1) -> tuple[list[str], Floats, dict[str, Floats]]:
     """Chunks, their nearness, and what each index adds to it, in standard deviations.
 
     An index that is served from stores has not read every chunk; the others get the least that it gives. Structures
     that rest on one evidence are not independent, so those of weaker walks count only in part.
 
+    The names in a question of s sentences, such as a story, are not one chain, and a walk from all of them leads to few
+    of its subjects. Where the aspects of the question vote, walks count 1 / s.
+
     Parameters
     ----------
     found : by name of the index; at least one has a nearness
+    sentences : s
 
     Returns
     -------
@@ -93,6 +97,7 @@ def summed(found: Mapping[str, ChunkScores]) -> tuple[list[str], Floats, dict[st
             own = np.where(np.isfinite(own), own, least if np.isfinite(least) else 0.0)
             if scores.nearness is None:
                 own = np.where(rows >= 0, own - nearness, np.minimum(0.0, own - nearness))
-            total += (each.beside_others if evidence.count(each.evidence) > 1 else 1.0) * own
+            part = each.beside_others if evidence.count(each.evidence) > 1 else 1.0
+            total += part / (sentences if each.evidence == "names" and "votes" in evidence else 1) * own
         added[name] = total
     return ids, nearness, added

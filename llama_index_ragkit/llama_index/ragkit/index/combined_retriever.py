@@ -20,6 +20,7 @@ from llama_index.ragkit.index.query import as_bundle
 from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, take_nodes
 from llama_index.ragkit.index.retriever import DerivedRetriever
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
+from llama_index.ragkit.text.lexical_index import question_stems
 from llama_index.ragkit.validation import check_count
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
@@ -74,7 +75,8 @@ class CombinedRetriever(BaseRetriever):
     the question. So structures can be added: the score is the sum of nearness and what each method adds
     (:meth:`explain`). It is scaled to [0, 1] with 0.5 as a cutoff
     (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`), and comparable within one answer. If two
-    indexes rest on the same evidence, as two walks over the same names do, the weaker one counts in part.
+    indexes rest on the same evidence, as two walks over the same names do, the weaker one counts in part. Beside MRAG,
+    walks count less the more sentences a question has (:func:`~llama_index.ragkit.index.chunk_scores.summed`).
 
     Each index is searched with the defaults of its method. Nearness and the vector of the question are computed once
     for indexes in memory that have their chunks in the same order and share an embedding model.
@@ -191,10 +193,10 @@ class CombinedRetriever(BaseRetriever):
                 f"None of the indexes ({', '.join(scored)}) compares chunks as they are. Add one that does: of "
                 "HippoRAG, PG-RAG, MRAG or Graph RAG."
             )
-        return (yield from offload(self._ranked, scored, shared))
+        return (yield from offload(self._ranked, bundle.query_str, scored, shared))
 
-    def _ranked(self, scored: Mapping[str, ChunkScores], shared: SharedQuestion) -> _Found:
-        ids, nearness, added = summed(scored)
+    def _ranked(self, question: str, scored: Mapping[str, ChunkScores], shared: SharedQuestion) -> _Found:
+        ids, nearness, added = summed(scored, question_stems(question).sentences)
         total = nearness + sum(added.values())
         read = [scores.chunks for scores in scored.values() if scores.nearness is not None]
         rows = read[0]
