@@ -71,8 +71,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         ["signed"]
     ranking : "trust" as above; "support" as published: paths only by the walk over the candidate maps, nodes by their
         best path ["trust"]
-    fact_weight : weight in the score of a node of its nearest fact, or of its own cosine if that is larger, at least 0
-        [0.3]
+    fact_weight : weight in the score of a node of its nearest fact, or of its own cosine if that is larger, at least 0;
+        for facts with vectors [0.3]
     walk_weight : weight of the walk over the candidate maps in the score of a path, at least 0 [0.3]
     bridge_weight : weight of the walk over names, at least 0; 0 as in the paper, which has no such walk [3]
     lexical_weight : weight of BM25 in the nearness of nodes and paths, in [0, 1]; their cosines have the rest [0.5;

@@ -12,6 +12,7 @@ It is the sum of three terms:
 - The cosine of its nearest fact, or its own if that is larger. It counts less if the cosines of the question cannot be
   trusted (:mod:`~llama_index.ragkit.vectors.cosine_trust`). The node itself counts because facts leave out much of some
   nodes: a page of tables has few sentences that are facts, and pages of prose, with twenty each, would outnumber it.
+  Facts without vectors, which were read without a language model, add nothing: nearness has the node's own cosine.
 - Its share of the walk over names (:mod:`~llama_index.pgrag.search.name_walk`). It counts as far as the walk can be
   trusted for this question, t in [0, 1].
 
@@ -130,10 +131,10 @@ def node_scores(
         np.maximum.at(best, graph.node_rows, facts.support)
         scores[shown & (best > 0)] = best[shown & (best > 0)]
         return scores
-    best = cosines.astype(np.float64)
-    if graph.fused is not None and len(graph.facts):
-        counted = np.isfinite(facts.nearness)
-        np.maximum.at(best, graph.node_rows[counted], facts.cosines.max(axis=0)[counted])
+    if graph.fused is None or not len(graph.facts):
+        return nearness_of_nodes(near, names, config)
+    best, counted = cosines.astype(np.float64), np.isfinite(facts.nearness)
+    np.maximum.at(best, graph.node_rows[counted], facts.cosines.max(axis=0)[counted])
     return nearness_of_nodes(near, names, config, best)
 
 
@@ -145,17 +146,16 @@ def nearness_of_nodes(
     Parameters
     ----------
     near, names : see :func:`node_scores`
-    best : the cosine of each node's nearest fact, or its own if that is larger; None for its own
+    best : the cosine of each node's nearest fact, or its own if that is larger; None if facts have no vectors
     """
     shown = np.isfinite(near.scores)
     scores = np.full(len(shown), -np.inf)
     scores[shown] = near.scores[shown]
-    if config.fact_weight:
+    if config.fact_weight and best is not None:
         # Scores of facts are also cosines, so they count as far as the question's cosines can be trusted.
         usual = 1 - config.lexical_weight
         trusted = (1 - near.lexical_weight) / usual if usual else 1.0
-        dense = near.cosines if best is None else best
-        scores[shown] += config.fact_weight * trusted * standardised(dense[shown])
+        scores[shown] += config.fact_weight * trusted * standardised(best[shown])
     if names is not None and names.trust:
         scores[shown] = combine(scores[shown], names.shares[shown], config.bridge_weight * names.trust)
     return scores
