@@ -22,6 +22,7 @@ __all__ = ["Answer"]
 Floats = NDArray[np.float64]
 
 _PATHS = 500  # to rank; more if more results are wanted
+_BESIDE_OTHERS = 0.5  # weight of its walk over names next to that of HippoRAG
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Answer:
         both[shown] = self.nodes[shown] - self.near.scores[shown]
         if self.names is not None and self.names.trust:
             names = combine(names, self.names.shares, self.config.bridge_weight * self.names.trust)
-        return [Structure(names, "names"), Structure(both - names, "facts")]
+        return [Structure(names, "names", _BESIDE_OTHERS), Structure(both - names, "facts")]
 
     @property
     def ranking(self) -> Iterator[tuple[str, float]]:

@@ -22,7 +22,8 @@ class Structure:
     ----------
     scores : shape (n,), in standard deviations of nearness, as far as the method trusts them for this question
     evidence : what they rest on, such as "names"; two walks over the same names are not two witnesses
-    beside_others : the part of them that counts where another index rests on the same evidence, in [0, 1]
+    beside_others : the part of them that counts beside a stronger structure on the same evidence, in [0, 1]; a higher
+        part is a stronger structure
     """
 
     scores: Floats
@@ -86,7 +87,9 @@ def summed(found: Mapping[str, ChunkScores], sentences: int = 1) -> tuple[list[s
         near.update((i, s) for i, s in zip(scores.chunks.ids, scores.nearness.tolist(), strict=True) if s > -np.inf)  # type: ignore[union-attr]
     ids = list(near)
     nearness = np.fromiter(near.values(), np.float64, len(near))
-    evidence = [each.evidence for scores in found.values() for each in scores.structures]
+    strongest: dict[str, float] = {}
+    for each in (each for scores in found.values() for each in scores.structures):
+        strongest[each.evidence] = max(each.beside_others, strongest.get(each.evidence, 0.0))
     added = {}
     for name, scores in found.items():
         total = np.zeros(len(ids))
@@ -97,7 +100,7 @@ def summed(found: Mapping[str, ChunkScores], sentences: int = 1) -> tuple[list[s
             own = np.where(np.isfinite(own), own, least if np.isfinite(least) else 0.0)
             if scores.nearness is None:
                 own = np.where(rows >= 0, own - nearness, np.minimum(0.0, own - nearness))
-            part = each.beside_others if evidence.count(each.evidence) > 1 else 1.0
-            total += part / (sentences if each.evidence == "names" and "votes" in evidence else 1) * own
+            part = each.beside_others if each.beside_others < strongest[each.evidence] else 1.0
+            total += part / (sentences if each.evidence == "names" and "votes" in strongest else 1) * own
         added[name] = total
     return ids, nearness, added
