@@ -2,7 +2,8 @@
 
 Each cell comes from `benchmarks.quality`, run in a process of its own, one after the other. The scores of each question
 are kept in a file of JSON lines, so that a run that was cut off goes on. The tables are written into
-`benchmarks/README.md` between two markers. They show the questions of half 1: constants were chosen on the others.
+`benchmarks/README.md`, and what each method is worth into `docs/choosing.md`, between two markers. They show the
+questions of half 1: constants were chosen on the others.
 """
 
 import argparse
@@ -25,9 +26,10 @@ from benchmarks.quality import evaluate
 from benchmarks.systems import METHODS, RANKED
 from llama_index.ragkit.evaluation import Interval, bootstrap_interval, paired_bootstrap
 
-__all__ = ["BEGIN", "END", "README", "Cells", "Set", "interval_over", "main", "markdown", "sets"]
+__all__ = ["BEGIN", "CHOOSING", "END", "README", "Cells", "Set", "interval_over", "main", "markdown", "sets", "worth"]
 
 README = Path(__file__).with_name("README.md")
+CHOOSING = README.parents[1] / "docs" / "choosing.md"
 ARCHIVE = README.parents[1] / "examples" / "archive"
 BASELINES = ("dense", "bm25", "hybrid", "hybrid-z")
 VARIANTS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -96,9 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 file.write(json.dumps(row) + "\n")
             means = {name: round(float(np.mean(scores)), 3) for name, scores in row["scores"].items()}
             print(corpus.name, method, json.dumps(means), flush=True)
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    table = markdown(kept_cells(options.kept))
-    README.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    write(kept_cells(options.kept))
 
 
 def sets(folder: Path, model: str = "minilm") -> Iterator[Set]:
@@ -133,6 +133,13 @@ def measured(method: str, corpus: Set) -> dict[str, Any]:
     return {"metric": metric, "halves": halves, "scores": scores}
 
 
+def write(cells: Cells) -> None:
+    """Write the tables into both pages."""
+    for page, table in ((README, markdown(cells)), (CHOOSING, worth(of_model(cells, "minilm")))):
+        before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+        page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
 def kept_cells(kept: Path) -> Cells:
     """What was measured, of the questions of half 1."""
     return {
@@ -147,10 +154,15 @@ def markdown(cells: Cells) -> str:
     """Each method on its kind; and for each embedding model what a method is worth, its parts, and its scores."""
     parts = [of_its_kind(cells)]
     for model in MODELS:
-        own = {key: scores for key, scores in cells.items() if _model(key[0]) == model}
+        own = of_model(cells, model)
         if own:
             parts += [f"#### {model}", worth(own), contributions(own), by_corpus(own)]
     return "\n\n".join(parts)
+
+
+def of_model(cells: Cells, model: str) -> Cells:
+    """What was measured with an embedding model."""
+    return {key: scores for key, scores in cells.items() if _model(key[0]) == model}
 
 
 def of_its_kind(cells: Cells) -> str:

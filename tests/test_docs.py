@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from benchmarks.chart import chart
+from benchmarks.table import BEGIN, CHOOSING, END, README
 from tests.page_types import Problem, check, module
 from tests.pages import PAGES, ROOT, blocks, page_name
 from tests.preamble import PREAMBLE
@@ -146,6 +147,12 @@ def test_the_chart_is_drawn_from_the_table() -> None:
     drawn = (ROOT / "docs" / "pictures" / "chart.svg").read_text(encoding="utf-8")
     assert drawn == chart((ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")) + "\n"
     assert drawn.count('<circle class="own"') == 8  # seven methods and the legend
+
+
+def test_what_methods_are_worth_is_the_same_on_both_pages() -> None:
+    pages = (page.read_text(encoding="utf-8") for page in (CHOOSING, README))
+    shown, table = (text.partition(BEGIN)[2].partition(END)[0] for text in pages)
+    assert shown.strip() in table
 
 
 def test_what_continues_a_list_after_an_empty_line_is_indented_by_four() -> None:
