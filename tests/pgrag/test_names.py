@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
@@ -13,40 +14,61 @@ from llama_index.pgrag.maps.names import CellNames, cell_name
 from llama_index.pgrag.search.name_walk import NameWalk, walk_names
 from llama_index.ragkit.testing import HashEmbedding
 
-TOPICS = ("Ada", "ADA", "Ada (poet)", "Great Wall", "The Who", "", "?", "x" * 200)
+TOPICS = ("Ada", "ADA", "Ada (poet)", "Great Wall", "The Who", "東京", "東京タワー", "東京か", "", "?", "x" * 200)
 FACTS = (
     "Ada",
     "wall",
     "The Great Wall was seen by Ada and by the men of the Who from afar.",
     "A long story in which nobody of them is named, whoever may read it.",
+    "東京タワーは、東京都港区芝公園にある高さ三百三十三メートルの電波塔であり、港区のシンボルである。",
+    "The tower of 東京 (東京か\u3099) is one that Ada saw from the Great Wall.",
 )
 some_paths = st.lists(st.sampled_from(FACTS), min_size=1, max_size=3)
-some_nodes = st.dictionaries(
-    st.sampled_from("abcdefgh"),
-    st.builds(lambda topic, facts: [(topic, fact) for fact in facts], st.sampled_from(TOPICS), some_paths),
-    max_size=8,
+a_node = st.builds(lambda topic, facts: [(topic, fact) for fact in facts], st.sampled_from(TOPICS), some_paths)
+some_writes = st.lists(
+    st.dictionaries(st.sampled_from("abcdefgh"), a_node | st.just([]), min_size=1, max_size=2), min_size=1, max_size=8
 )
 
 
-@given(st.lists(some_nodes, min_size=1, max_size=4))
-def test_names_follow_every_change(states):
+def after_each(writes):
+    """The nodes after each write, and their names."""
+    names, nodes = MapNames(), {}
+    for write in writes:
+        names = names.changed(write)
+        nodes = {i: own for i, own in {**nodes, **write}.items() if own}
+        yield nodes, names
+
+
+@given(some_writes)
+def test_names_follow_every_change(writes):
     """Inserts, changes and deletes one after the other leave what a build from what is left gives."""
-    names, before = MapNames(), {}
-    for nodes in states:
-        differs = sorted(i for i in {*before, *nodes} if before.get(i) != nodes.get(i))
-        names, before = names.changed({i: nodes.get(i, ()) for i in differs}), nodes
+    for nodes, names in after_each(writes):
         names.known.find("Who is Ada?")
-    at_once = MapNames().changed(before)
-    assert (names.nodes, names.counts, names.topics) == (at_once.nodes, at_once.counts, at_once.topics)
-    assert {name: names.known.phrases[row] for name, row in names.known.numbers.items()} == {i: i for i in names.counts}
+        at_once = MapNames().changed(nodes)
+        assert (names.nodes, names.counts, names.topics) == (at_once.nodes, at_once.counts, at_once.topics)
+        found, wanted = ({word: sorted(ids) for word, ids in each.words.nodes.items()} for each in (names, at_once))
+        assert found == wanted
+        phrases = {name: names.known.phrases[row] for name, row in names.known.numbers.items()}
+        assert phrases == {name: name for name in names.counts}
 
 
-@given(st.lists(some_nodes, min_size=1, max_size=3), st.lists(st.booleans(), min_size=8, max_size=8))
-def test_links_of_arrays_are_those_that_were_stored(states, allowed):
-    names, before = MapNames(), {}
-    for nodes in states:
-        names, before = names.changed({i: nodes.get(i, ()) for i in {*before, *nodes}}), nodes
-    links = NameLinks.of(names, list("abcdefgh"))
+@given(some_writes, st.lists(st.permutations("abcdefgh"), min_size=8, max_size=8))
+def test_links_follow_every_change(writes, orders):
+    """Links that follow writes are those made at once, to the order in which a walk adds them up."""
+    links = NameLinks()
+    for (nodes, names), order in zip(after_each(writes), orders, strict=False):
+        rows = [names.nodes.get(i) for i in order if i in nodes or i < "d"]  # and nodes without names
+        links, at_once = links.changed(names.known, rows), NameLinks().changed(names.known, rows)
+        assert links.mentions == at_once.mentions
+        for found, wanted in zip(vars(links.part(None)).values(), vars(at_once.part(None)).values(), strict=True):
+            parts = ("data", "indices", "indptr") if hasattr(wanted, "indptr") else ("T",)
+            assert all(np.array_equal(getattr(found, part), getattr(wanted, part)) for part in parts)
+
+
+@given(some_writes, st.lists(st.booleans(), min_size=8, max_size=8))
+def test_links_of_arrays_are_those_that_were_stored(writes, allowed):
+    names = [names for _, names in after_each(writes)][-1]
+    links = NameLinks().changed(names.known, list(map(names.nodes.get, "abcdefgh")))
     opened = NameLinks.of_arrays(links.arrays())
     assert list(opened.names) == [name for name in links.names if name]
     assert list(opened.mentions.values()) == list(NameLinks.of_arrays(opened.arrays()).mentions.values())
@@ -156,11 +178,14 @@ def test_scores_are_between_zero_and_one():
         assert all(0 <= score <= 1 for score in scores)
 
 
-def test_the_links_of_names_are_those_of_the_maps_whatever_the_order_of_writes():
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_links_of_names_are_those_of_the_maps_whatever_the_order_of_writes(asked: bool):
     at_once = index_of(MAPS).graph.name_links
     grown = index_of({"extra": {"Extra": {"of": ["Paterson"]}}})
     grown.resources.extractor = GivenMindMaps(maps=MAPS)
     for name in reversed(MAPS):
+        if asked:
+            grown.as_retriever().retrieve("Who was born in Paterson?")
         grown.insert_nodes([TextNode(id_=name, text=f"text of {name}")])
     grown.delete_nodes(["extra"])
     links = grown.graph.name_links

@@ -12,7 +12,7 @@ from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, NodeRow
-from llama_index.pgrag.maps.name_links import MapNames, NameLinks
+from llama_index.pgrag.maps.name_links import NameLinks
 from llama_index.pgrag.maps.names import cell_name
 from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.by_words import cells_by_words
@@ -26,6 +26,7 @@ from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.steps import gather, immediate, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.vectors.nearness import NEAREST, Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
@@ -419,8 +420,9 @@ def _shares(chunks: Snapshot, mass: Mass) -> np.ndarray:
 def _links(chunks: Snapshot, rows: Mapping[str, NodeRow]) -> NameLinks:
     """The links of names of these chunks, as if there were no others."""
     topics = {cell_name(row.facts[0].path[0]) for row in rows.values()}
-    names = MapNames.of({i: row.names_among(topics.intersection(row.present)) for i, row in rows.items()})
-    return NameLinks.of(names, chunks.ids)
+    nodes = {i: row.names_among(topics.intersection(row.present)) for i, row in rows.items()}
+    known = KnownNames(sorted({name for names in nodes.values() for name in names.all}))
+    return NameLinks().changed(known, [nodes.get(node_id) for node_id in chunks.ids])
 
 
 def _members(super_nodes: SuperNodes) -> set[str]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.maps.mind_map import Path, path_text
-from llama_index.pgrag.maps.name_links import MapNames, NameLinks
+from llama_index.pgrag.maps.name_links import MapNames, NameLinks, NodeNames
 from llama_index.pgrag.maps.names import name_of
 from llama_index.pgrag.maps.node_maps import TOPIC
 from llama_index.ragkit.ids import content_id
@@ -113,25 +113,40 @@ class NamesLater:
     ----------
     earlier : the names before some writes
     since : the facts of each node that was written or removed since
+    links : links of names as they last were, or earlier
     """
 
     earlier: MapNames = field(default_factory=MapNames)
     since: Facts = field(default_factory=dict)
+    links: NameLinks = field(default_factory=NameLinks)
 
     @cached_property
     def now(self) -> MapNames:
         """The current names."""
         return self.earlier.changed({i: [fact.path for fact in facts] for i, facts in self.since.items()})
 
+    def links_of(self, chunks: Snapshot) -> NameLinks:
+        """The current links of these nodes."""
+        names: list[NodeNames | None] = [None] * (len(chunks) + 1)  # the last is for nodes without a row
+        for row, own in zip(chunks.rows_of(list(self.now.nodes)).tolist(), self.now.nodes.values(), strict=True):
+            names[row] = own
+        return self.links.changed(self.now.known, names[:-1])
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles contain nothing from removed nodes."""
         return NamesLater, (self.now, {}) if self.earlier.nodes else (self.earlier, self.since)
 
-    def changed(self, facts: Facts) -> "NamesLater":
-        """The names after a further write."""
+    def changed(self, facts: Facts, links: NameLinks | None) -> "NamesLater":
+        """The names after a further write.
+
+        Parameters
+        ----------
+        links : as they were before it, if a question has asked for them
+        """
+        links = self.links if links is None else replace(links)  # without what was computed from it
         if "now" in vars(self):
-            return NamesLater(self.now, facts)
-        return NamesLater(self.earlier, {**dict(self.since.items()), **facts})
+            return NamesLater(self.now, facts, links)
+        return NamesLater(self.earlier, {**dict(self.since.items()), **facts}, links)
 
 
 @dataclass(frozen=True)
@@ -197,7 +212,7 @@ class PseudoGraph:
     @cached_property
     def name_links(self) -> NameLinks:
         """Which nodes have which names in their maps."""
-        return self.links or NameLinks.of(self.names.now, self.chunks.ids)
+        return self.links or self.names.links_of(self.chunks)
 
     @cached_property
     def _fact_of(self) -> dict[str, FactPath]:
@@ -273,7 +288,7 @@ class PseudoGraph:
         for fact_id in dropped["facts"]:
             del map_of[fact_id]
         map_of.update((fact.id, fact.topic_id) for fact in after.values())
-        names = self.names.changed({**dict.fromkeys(removed, ()), **new})
+        names = self.names.changed({**dict.fromkeys(removed, ()), **new}, vars(self).get("name_links"))
         return replace(self, maps=maps, map_of=map_of, of_node=of_node, names=names, links=None), dropped
 
     def fact(self, fact_id: str) -> FactPath:

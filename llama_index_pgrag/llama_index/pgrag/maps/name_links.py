@@ -4,10 +4,10 @@ The names of a map are its topic, its last cells ("Lewis Range"), and the topics
 mention.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
 from llama_index.pgrag.maps.mind_map import Path
-from llama_index.pgrag.maps.names import CellNames, cell_name, name_of, words_of
+from llama_index.pgrag.maps.names import CellNames, cell_name, name_of, units_of, units_of_name
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
 from llama_index.ragkit.text.packed_phrases import PackedPhrases
 from llama_index.ragkit.vectors.masks import recent
 
@@ -26,6 +26,8 @@ __all__ = ["TOPIC_WEIGHT", "LinkedNodes", "MapNames", "NameLinks", "NodeNames", 
 
 TOPIC_WEIGHT = 3.0
 """Weight of the name of a topic, relative to other names of the same map."""
+
+_FEW = 4  # nodes; looking for a name in the facts of so many is quicker than comparing lists of nodes
 
 _LONG = 40  # characters of a fact; longer facts are searched for topics of other maps
 
@@ -71,16 +73,6 @@ class NodeNames:
         found = ((text, topics.names_in(text, but=self.title)) for text in self.long)
         return replace(self, found={text: names for text, names in found if names})
 
-    def mentions(self, topics: CellNames) -> bool:
-        """Whether its long facts mention one of some topics."""
-        if not any(topics.may_be_in(words) for words in self._words):
-            return False
-        return any(topics.names_in(text) for text in self.long)
-
-    @cached_property
-    def _words(self) -> list[str]:
-        return list(map(words_of, self.long))
-
     @property
     def mentioned(self) -> set[str]:
         """Topics of other maps that its long facts mention."""
@@ -98,6 +90,48 @@ def long_facts(paths: Iterable[Path]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class FactWords:
+    """Which nodes have which words in their long facts, so that few are searched for a topic that comes or goes.
+
+    Attributes
+    ----------
+    nodes : word, or character of a script without spaces -> ids of the nodes
+    """
+
+    nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def changed(self, gone: Mapping[str, NodeNames], new: Mapping[str, NodeNames]) -> "FactWords":
+        """The words after nodes were removed, and others added."""
+        changes: dict[str, tuple[str, ...] | None] = {}
+        for word in _nodes_by_word(gone):
+            changes[word] = tuple([node_id for node_id in self.nodes[word] if node_id not in gone]) or None
+        for word, node_ids in _nodes_by_word(new).items():
+            changes[word] = (*(changes.get(word, self.nodes.get(word)) or ()), *node_ids)
+        return FactWords(with_changes(self.nodes, changes))
+
+    def having(self, names: Iterable[str]) -> set[str]:
+        """The nodes that have all words of one of these names."""
+        found: set[str] = set()
+        for name in names:
+            rarest, *others = sorted((self.nodes.get(unit, ()) for unit in units_of_name(name)), key=len)
+            having = set(rarest)
+            for node_ids in others:
+                if len(having) < _FEW:
+                    break
+                having.intersection_update(node_ids)
+            found |= having
+        return found
+
+
+def _nodes_by_word(nodes: Mapping[str, NodeNames]) -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for node_id, names in nodes.items():
+        for word in units_of(" ".join(names.long)):
+            found[word].append(node_id)
+    return found
+
+
+@dataclass(frozen=True)
 class MapNames:
     """The names of all nodes after a write.
 
@@ -107,12 +141,14 @@ class MapNames:
     known : the names, to find them in a question
     counts : name -> number of nodes that have it
     topics : name -> number of nodes of which it is the topic
+    words : of the long facts
     """
 
     nodes: Mapping[str, NodeNames] = field(default_factory=dict)
     known: KnownNames = field(default_factory=lambda: KnownNames([]))
     counts: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[str, int] = field(default_factory=dict)
+    words: FactWords = field(default_factory=FactWords)
 
     def changed(self, paths: Mapping[str, Sequence[Path]]) -> "MapNames":
         """The names after a write; equal to the names of all remaining nodes written at once.
@@ -122,48 +158,34 @@ class MapNames:
         paths : node -> its fact paths, for each node that was written or removed; empty for a removed node
         """
         gone = {node_id: self.nodes[node_id] for node_id in paths if node_id in self.nodes}
-        nodes = {node_id: names for node_id, names in self.nodes.items() if node_id not in gone}
         written = {node_id: own for node_id, own in paths.items() if own}
         written_topics = [cell_name(own[0][0]) for own in written.values()]
-        topics = _counted(self.topics, [names.topic for names in gone.values()], written_topics)
-        come, left = topics.keys() - self.topics.keys(), self.topics.keys() - topics.keys()
+        topics, left, come = _counted(self.topics, [names.topic for names in gone.values()], written_topics)
         known = CellNames(topics)
         new = {node_id: NodeNames.of(own, known) for node_id, own in written.items()}
-        if come or left:
-            coming = CellNames(come)
-            for node_id, names in nodes.items():
-                if (names.found and not left.isdisjoint(names.mentioned)) or names.mentions(coming):
-                    gone[node_id], new[node_id] = names, names.mentioning(known)
-        return self._replaced(gone, {**nodes, **new}, new, topics)
-
-    @classmethod
-    def of(cls, nodes: Mapping[str, NodeNames]) -> "MapNames":
-        """The names of nodes, as if there were no others."""
-        topics = _counted({}, (), [names.topic for names in nodes.values()])
-        return cls()._replaced({}, nodes, nodes, topics)
-
-    def _replaced(
-        self,
-        gone: Mapping[str, NodeNames],
-        nodes: Mapping[str, NodeNames],
-        new: Mapping[str, NodeNames],
-        topics: Mapping[str, int],
-    ) -> "MapNames":
+        words = self.words.changed(gone, new)
+        for node_id in sorted(self.words.having([*left, *come]) - paths.keys()):
+            before = self.nodes[node_id]
+            now = before.mentioning(known)
+            if now.found != before.found:
+                gone[node_id], new[node_id] = before, now
+        nodes = with_changes(self.nodes, {**dict.fromkeys(gone), **new})
         out, into = ([name for names in some.values() for name in names.all] for some in (gone, new))
-        counts = _counted(self.counts, out, into)
-        removed, added = self.counts.keys() - counts.keys(), counts.keys() - self.counts.keys()
-        return MapNames(nodes, self.known.changed(sorted(removed), sorted(added)), counts, topics)
+        counts, removed, added = _counted(self.counts, out, into)
+        return MapNames(nodes, self.known.changed(removed, added), counts, topics, words)
 
 
-def _counted(counts: Mapping[str, int], out: Iterable[str], into: Iterable[str]) -> dict[str, int]:
-    """Counts of names after some were removed and others added; without counts of 0."""
-    found = dict(counts)
-    for name, more in [*Counter(into).items(), *((name, -count) for name, count in Counter(out).items())]:
-        found[name] = found.get(name, 0) + more
-        if not found[name]:
-            del found[name]
-    found.pop("", None)
-    return found
+def _counted(
+    counts: Mapping[str, int], out: Iterable[str], into: Iterable[str]
+) -> tuple[dict[str, int], list[str], list[str]]:
+    """Counts of names after some were removed and others added, without counts of 0; and the names that have none any
+    more, and those that had none.
+    """
+    more = Counter(into)
+    more.subtract(out)
+    after = {name: counts.get(name, 0) + count or None for name, count in sorted(more.items()) if name}
+    left = [name for name, count in after.items() if not count and name in counts]
+    return with_changes(counts, after), left, [name for name, count in after.items() if count and name not in counts]
 
 
 class TopicMention(NamedTuple):
@@ -185,35 +207,49 @@ class NameLinks:
     said : shape (nodes, names), 1 if a name is a last cell of the node's map
     topics : shape (nodes, names), 1 if it is the topic
     mentioned : shape (nodes, names), 1 if it is a topic that a long fact mentions
-    mentions : these long facts, by their number
+    nodes : the names of each row's node, None for one without; empty if the links were read from arrays
+    stored : the long facts that mention topics, by their number, if the links were read from arrays
     """
 
-    known: KnownNames
-    said: csr_matrix
-    topics: csr_matrix
-    mentioned: csr_matrix
-    mentions: Mapping[str, TopicMention]
+    known: KnownNames = field(default_factory=lambda: KnownNames([]))
+    said: csr_matrix = field(default_factory=lambda: csr_matrix((0, 0)))
+    topics: csr_matrix = field(default_factory=lambda: csr_matrix((0, 0)))
+    mentioned: csr_matrix = field(default_factory=lambda: csr_matrix((0, 0)))
+    nodes: Sequence[NodeNames | None] = ()
+    stored: Mapping[str, TopicMention] | None = None
 
-    @classmethod
-    def of(cls, names: MapNames, node_ids: Sequence[str]) -> "NameLinks":
-        """The links of nodes.
+    def changed(self, known: KnownNames, nodes: Sequence[NodeNames | None]) -> "NameLinks":
+        """The links after some writes; rows of unchanged nodes are copied.
 
         Parameters
         ----------
-        node_ids : the id of each row, including nodes without a name
+        known : all names; those of unchanged nodes have their earlier numbers
+        nodes : the names of each row's node, None for one without
         """
-        column = names.known.numbers
-        own = [(row, names.nodes[node_id]) for row, node_id in enumerate(node_ids) if node_id in names.nodes]
-        shape = len(node_ids), len(names.known.phrases)
-        said = _marked([(row, [column[name] for name in found.said]) for row, found in own], shape)
-        topics = _marked([(row, [column[found.topic]]) for row, found in own if found.topic], shape)
-        mentions = [
-            TopicMention(row, text, found.title, tuple(column[name] for name in mentioned))
-            for row, found in own
-            for text, mentioned in found.found.items()
-        ]
-        mentioned = _marked([(mention.row, mention.columns) for mention in mentions], shape)
-        return cls(names.known, said, topics, mentioned, {str(i): mention for i, mention in enumerate(mentions)})
+        column, row_of = known.numbers, {id(names): row for row, names in enumerate(self.nodes)}
+        rows = np.array([row_of.get(id(names), -1) for names in nodes], np.int64)
+        new = [(row, found) for row in np.flatnonzero(rows < 0).tolist() if (found := nodes[row]) is not None]
+        said = [(row, [column[name] for name in found.said]) for row, found in new]
+        topics = [(row, [column[found.topic]]) for row, found in new if found.topic]
+        mentioned = [(row, [column[name] for name in found.mentioned]) for row, found in new]
+        moved = partial(_with_rows, rows, len(known.phrases))
+        return NameLinks(
+            known, moved(self.said, said), moved(self.topics, topics), moved(self.mentioned, mentioned), nodes
+        )
+
+    @cached_property
+    def mentions(self) -> Mapping[str, TopicMention]:
+        """The long facts that mention topics, by their number."""
+        if self.stored is not None:
+            return self.stored
+        column = self.known.numbers
+        found = (
+            TopicMention(row, text, names.title, tuple(column[name] for name in mentioned))
+            for row, names in enumerate(self.nodes)
+            if names is not None
+            for text, mentioned in names.found.items()
+        )
+        return {str(i): mention for i, mention in enumerate(found)}
 
     def arrays(self) -> Arrays:
         """The links as arrays."""
@@ -236,7 +272,7 @@ class NameLinks:
         names = PackedPhrases.of_arrays(part_of(arrays, "names"))
         mentions = PackedMapping.of_arrays(part_of(arrays, "mentions"), _mention)
         said, topics, mentioned = (_of_places(part_of(arrays, name), len(names)) for name in _MATRICES)
-        return cls(KnownNames(names, numbers=names.numbers), said, topics, mentioned, mentions)
+        return cls(KnownNames(names, numbers=names.numbers), said, topics, mentioned, stored=mentions)
 
     @property
     def names(self) -> Sequence[str]:
@@ -299,6 +335,14 @@ def _marked(places: Sequence[Places], shape: tuple[int, int]) -> csr_matrix:
     columns = [column for _, own in places for column in own]
     at = np.array([rows, columns], np.int64)
     return csr_matrix((np.ones(len(columns)), (at[0], at[1])), shape=shape).sign()
+
+
+def _with_rows(rows: NDArray[np.int64], width: int, matrix: csr_matrix, places: Sequence[Places]) -> csr_matrix:
+    """Some rows of a matrix, blank for -1, and 1 at these places."""
+    ends = np.append(matrix.indptr, matrix.indptr[-1])  # the last row is blank
+    found = csr_matrix((matrix.data, matrix.indices, ends), shape=(len(ends) - 1, matrix.shape[1]))[rows]
+    found.resize(len(rows), width)
+    return (found + _marked(places, found.shape)).tocsr()
 
 
 def _mention(number: str, values: Sequence[Any]) -> TopicMention:

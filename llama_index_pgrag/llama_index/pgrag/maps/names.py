@@ -8,10 +8,11 @@ from functools import cached_property
 from llama_index.ragkit.text.mentions import mentions, normalise
 from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["MOST_WORDS", "CellNames", "cell_name", "name_of", "words_of"]
+__all__ = ["MOST_WORDS", "CellNames", "cell_name", "name_of", "units_of", "units_of_name"]
 
 _LONGEST = 100  # characters of a name; longer cells are sentences
 _UNSPACED = re.compile(f"[{UNSPACED}]")
+_UNIT = re.compile(f"[{UNSPACED}]|[^\\s{UNSPACED}]+")
 
 MOST_WORDS = 6
 """Largest number of words of a name in a sentence; of characters in scripts without spaces."""
@@ -41,18 +42,6 @@ class CellNames:
         found = dict.fromkeys(phrase for phrase, _, _ in mentions(text, self.names, longest=MOST_WORDS))
         return [phrase for phrase in found if phrase != but]
 
-    def may_be_in(self, words: str) -> bool:
-        """Whether a text may have one of the names, by its :func:`words_of`.
-
-        >>> names = CellNames(["lewis range"])
-        >>> names.may_be_in("the lewis range is long"), names.may_be_in("lewis ranges over it")
-        (True, False)
-        """
-        if _UNSPACED.search(words):
-            return True
-        padded = f" {words} "
-        return any(name in padded for name in self._padded)
-
     def _begins(self, words: list[str], start: int, but: str) -> bool:
         """Whether a name begins at a word."""
         ends = range(start + 1, min(start + MOST_WORDS, len(words)) + 1)
@@ -60,17 +49,25 @@ class CellNames:
         return any(run in self.names and run != but for run in runs)
 
     @cached_property
-    def _padded(self) -> list[str]:
-        return [f" {name} " for name in self.names]
-
-    @cached_property
     def _first_words(self) -> set[str]:
         return {name.split(" ", 1)[0] for name in self.names}
 
 
-def words_of(text: str) -> str:
-    """A text as :meth:`CellNames.may_be_in` looks at it: normalised, or as it is in scripts without spaces."""
-    return text if _UNSPACED.search(text) else normalise(text)
+def units_of(text: str) -> set[str]:
+    """The words of a text, and its characters of scripts without spaces, as names have them.
+
+    >>> sorted(units_of("Lewis Range")), sorted(units_of("東京"))
+    (['lewis', 'range'], ['京', '東'])
+    """
+    if not _UNSPACED.search(text):
+        return set(normalise(text).split())
+    # A name may begin or end between characters that normalisation joins.
+    return {*units_of_name(normalise(text)), *units_of_name(normalise(" ".join(text)))}
+
+
+def units_of_name(name: str) -> list[str]:
+    """The words of a normalised name, and its characters of scripts without spaces."""
+    return _UNIT.findall(name)
 
 
 def name_of(text: str) -> str:

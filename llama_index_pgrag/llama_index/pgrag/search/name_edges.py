@@ -5,7 +5,6 @@ mentions depend on which topics exist. So a node also stores *word pairs*, by wh
 removed: two adjacent words of its long facts, at least one of which may belong to a name, or one such word.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,11 +12,10 @@ from itertools import pairwise
 
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.maps.name_links import NodeNames, long_facts
-from llama_index.pgrag.maps.names import MOST_WORDS
+from llama_index.pgrag.maps.names import MOST_WORDS, units_of_name
 from llama_index.ragkit.sql.names import name_edges
 from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 from llama_index.ragkit.text.mentions import mentions
-from llama_index.ragkit.text.scripts import UNSPACED
 
 __all__ = [
     "MENTIONED",
@@ -37,8 +35,6 @@ _NAME, _CHUNK, _PAIR = 0, 1, 2  # kinds of numbers
 SAID, MENTIONED, TOPIC = 0, 1, 2
 """Kinds of edges: to a name that is a last cell, to one that a long fact mentions, and to the topic."""
 
-_UNIT = re.compile(f"[{UNSPACED}]|[^\\s{UNSPACED}]+")
-
 
 def phrases_in(paths: Iterable[Path]) -> set[str]:
     """The phrases in the long facts of a node that would count as mentions if topics had these names."""
@@ -51,7 +47,7 @@ def pair_numbers(names: Iterable[str]) -> list[int]:
 
 
 def _pairs(phrase: str) -> list[str]:
-    units = _UNIT.findall(phrase)
+    units = units_of_name(phrase)
     return [" ".join(pair) for pair in pairwise(units)] if len(units) > 1 else units
 
 
