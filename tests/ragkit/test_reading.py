@@ -113,6 +113,18 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert 'pip install "llama-index-ragkit[files]"' in read_folder(tmp_path).skipped[str(word_file)]
 
 
+def test_without_the_readers_of_pdf_its_bytes_are_not_taken_for_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setitem(sys.modules, "llama_index.readers.file", None)
+    (tmp_path / "a.PDF").write_bytes(b"%PDF-1.4 stream")
+    (tmp_path / "a.txt").write_text("The lamp burned oil.")
+    documents, skipped = read_folder(tmp_path)
+    assert [document.text for document in documents] == ["The lamp burned oil."]
+    assert 'Reading .pdf needs llama_index.readers.file: pip install "llama-index-ragkit[files]"' in str(skipped)
+    assert not caplog.records
+
+
 def test_a_folder_without_a_readable_file_is_refused(tmp_path: Path):
     with pytest.raises(ConfigurationError, match="is not a folder"):
         read_folder(tmp_path / "none")

@@ -3,9 +3,10 @@
 import csv
 import email
 import email.policy
+import logging
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,8 @@ _EXTRA = "llama-index-ragkit[files]"
 _HIDDEN = ("script", "style", "template", "noscript", "nav", "head")
 _BLOCKS = ("address", "article", "blockquote", "dd", "div", "dt", "figcaption", "footer", "h1", "h2", "h3", "h4", "h5",
            "h6", "header", "li", "main", "p", "pre", "section", "table", "tr")  # fmt: skip
+_NOT_TEXT = (".epub", ".gif", ".hwp", ".ipynb", ".jpeg", ".jpg", ".mbox", ".mp3", ".mp4", ".pdf", ".png", ".ppt",
+             ".pptm", ".webp", ".xls", ".xlsx")  # fmt: skip
 _SPACE = re.compile(r"\s+")
 _HEADERS = ("Subject", "From", "To", "Date")
 
@@ -43,9 +46,9 @@ class FolderContents(NamedTuple):
 def read_folder(folder: str | Path) -> FolderContents:
     """Read all files of a folder and of its subfolders, without hidden ones.
 
-    Web pages, mail, Word, PowerPoint and tables of comma-separated values are read as people see them: with the extra
-    "files" of this package (`pip install "llama-index-ragkit[files]"`). Others are read by `SimpleDirectoryReader`. A
-    file that cannot be read, or has no text, is skipped and named.
+    Web pages, mail, Word, PowerPoint and tables of comma-separated values are read as people see them, PDF and other
+    formats by LlamaIndex's readers: with the extra "files" of this package (`pip install "llama-index-ragkit[files]"`).
+    Other files are text. A file that cannot be read, or has no text, is skipped and named.
 
     Raises
     ------
@@ -64,7 +67,8 @@ def read_folder(folder: str | Path) -> FolderContents:
             input_files=[str(file)], filename_as_id=True, file_extractor=dict(_READERS), raise_on_error=True
         )
         try:
-            found = [document for document in reader.load_data() if document.get_content().strip()]
+            with _without_advice():
+                found = [document for document in reader.load_data() if document.get_content().strip()]
         except Exception as error:  # whatever a library raises at a damaged file
             contents.skipped[str(file)] = _reason(error)
             continue
@@ -75,6 +79,21 @@ def read_folder(folder: str | Path) -> FolderContents:
         told = "; ".join(f"{file}: {reason}" for file, reason in list(contents.skipped.items())[:5])
         raise ConfigurationError(f"Nothing in {str(folder)!r} can be read. {told or 'It has no files.'}")
     return contents
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Without LlamaIndex's warning at every file that its readers are not installed; a file that needs them says so."""
+    logger = logging.getLogger(SimpleDirectoryReader.__module__)
+
+    def others(record: logging.LogRecord) -> bool:
+        return "llama-index-readers-file" not in record.getMessage()
+
+    logger.addFilter(others)
+    try:
+        yield
+    finally:
+        logger.removeFilter(others)
 
 
 def _reason(error: Exception) -> str:
@@ -93,6 +112,16 @@ class _Reader(BaseReader):
 
     def load_data(self, file: Path, extra_info: dict[str, Any] | None = None, **kwargs: Any) -> list[Document]:
         return [Document(text=self._text_of(Path(file)), metadata=extra_info or {})]
+
+
+class _NotText(BaseReader):
+    """Reads a file by LlamaIndex's reader, without which LlamaIndex would take its bytes for text."""
+
+    def load_data(self, file: Path, extra_info: dict[str, Any] | None = None, **kwargs: Any) -> list[Document]:
+        suffix = Path(file).suffix.lower()
+        need("llama_index.readers.file", f"Reading {suffix}", _EXTRA)
+        reader: BaseReader = SimpleDirectoryReader.supported_suffix_fn()[suffix]()
+        return reader.load_data(file, extra_info=extra_info, **kwargs)
 
 
 def _html(file: Path) -> str:
@@ -186,6 +215,7 @@ def _markdown(file: Path) -> str:
 
 
 _READERS: dict[str, BaseReader] = {
+    **dict.fromkeys(_NOT_TEXT, _NotText()),
     **dict.fromkeys((".md", ".markdown"), _Reader(_markdown)),
     **dict.fromkeys((".html", ".htm", ".xhtml"), _Reader(_html)),
     ".eml": _Reader(_mail),
