@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.ragkit.text.unwrapping import is_table_row, unwrap
+from llama_index.ragkit.text.unwrapping import _COLUMN_SIGNS, _COLUMNS, is_table_row, unwrap
 
 PROSE = (
     "In the spring of that year the engineer Otto Lindqvist founded the Bergslund Glassworks on the northern shore "
@@ -107,3 +107,8 @@ def test_prose_in_which_many_lines_begin_with_names_is_restored():
     sentence = "Then Otto Lindqvist met Clara Ashdown and Maria Ekberg at the Bergslund Glassworks near Tovel."
     text = " ".join([sentence] * 9)
     assert unwrap("\n".join(textwrap.wrap(text, 50))) == text
+
+
+@given(st.text("ab1. \t", max_size=20))
+def test_a_line_with_columns_has_a_sign_of_them(line):
+    assert _COLUMNS.search(line) is None or any(sign in line for sign in _COLUMN_SIGNS)

@@ -123,7 +123,7 @@ def _greedy(
     chosen: list[int] = []
     while heap and len(chosen) < limit:
         _, i = heappop(heap)
-        if cost[i] > budget or (chosen and similarity[i, chosen].max() >= _SAME):
+        if cost[i] > budget or covered[i] >= _SAME:
             continue  # the remaining budget only decreases
         now = (-gain(i), i)
         if heap and now > heap[0]:

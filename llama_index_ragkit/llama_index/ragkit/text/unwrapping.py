@@ -39,6 +39,7 @@ LINK_DEFINITION = re.compile(
 _MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$)")  # heading, table row, quotation, rule
 _COLUMNS = re.compile(r"\S(?:\t| {4,})\S|[^\s.!?:] {3}\S|\.{4,}|(?: \.){3,}")
 # Three blanks after a sentence belong to a justified line.
+_COLUMN_SIGNS = "\t", "   ", "....", " . ."  # a line without any has no columns
 NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
 _OPEN_END = re.compile(r"[,;(\[{&/–—-]$|[^\W\d_]['’-]$")
 _SENTENCE_WITHIN = re.compile(r"[^\W\d]{2}[.!?…][\"'”’»)\]]* ")
@@ -80,7 +81,8 @@ def is_table_row(line: str) -> bool:
     """
     tokens = line.split()
     numbers = sum(NUMBER.fullmatch(token) is not None for token in tokens)
-    return _COLUMNS.search(line.strip()) is not None or (numbers >= 2 and 2 * numbers >= len(tokens))
+    has_columns = any(sign in line for sign in _COLUMN_SIGNS) and _COLUMNS.search(line.strip()) is not None
+    return has_columns or (numbers >= 2 and 2 * numbers >= len(tokens))
 
 
 def _blocks(text: str) -> list[tuple[list[str], bool]]:
