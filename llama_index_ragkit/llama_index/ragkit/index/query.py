@@ -18,6 +18,7 @@ from llama_index.ragkit.index.results import Scored
 from llama_index.ragkit.index.state import State
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.text.lexical_index import FullScore
+from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -163,7 +164,8 @@ class Query(Generic[State]):
         The words are taken to be spread independently: n times the product of their shares, each the number of chunks
         with the word plus 1/2, divided by n + 1, as in the weights of BM25.
         """
-        scores = yield from offload(self._full_scores, [*texts, _UNSEEN])
+        # Without marks a name is one sentence, as "Mamma Mia! Here We Go Again" is.
+        scores = yield from offload(self._full_scores, [*map(normalise, texts), _UNSEEN])
         count = max(0.0, (math.exp(scores.pop()) - 2) / 2)  # the weight of a word in no chunk is log(2 n + 2)
         return [count * math.exp(-score) for score in scores], count
 
