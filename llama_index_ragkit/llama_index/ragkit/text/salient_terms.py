@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.scripts import MARKS, UNSPACED
@@ -25,7 +25,7 @@ gave given found kept held left
 oz lb lbs cwt ft yd cm mm km kg
 three four five six seven eight nine ten dozen hundred thousand first last next second third fourth fifth every once
 """
-_EMPTY = frozenset(_EMPTY_TEXT.split())
+_EMPTY = FUNCTION_WORDS.union(_EMPTY_TEXT.split())
 _LEAST = 3  # times that a document must have a term; once or twice may be chance
 
 
@@ -35,14 +35,17 @@ def term_counts(text: str) -> Counter[str]:
     >>> sorted(term_counts("The 3M Company in 2018: $ 10, 东京都").items())
     [('2018', 1), ('3m', 1), ('company', 1), ('东京', 1), ('京都', 1)]
     """
-    counts: Counter[str] = Counter()
+    return Counter(telling_terms(Counter(word.casefold() for word in _words(text))))
+
+
+def _words(text: str) -> Iterator[str]:
+    """Words as they are written, and pairs of characters of scripts without spaces."""
     for match in _WORD.finditer(text):
-        word = match.group().casefold()
+        word = match.group()
         if _UNSPACED.match(word):
-            counts.update(word[i : i + 2] for i in range(len(word) - 1))
-        elif word not in FUNCTION_WORDS and len(word) > 1 and (not word.isdigit() or _YEAR.fullmatch(word)):
-            counts[word] += 1
-    return counts
+            yield from (word[i : i + 2] for i in range(len(word) - 1))
+        else:
+            yield word
 
 
 def telling_terms(counts: Mapping[str, int]) -> dict[str, int]:
@@ -109,24 +112,34 @@ def salient_terms(document: Mapping[str, int], corpus: CorpusTerms, limit: int) 
     -------
     Terms, most salient first; equal ones in the order of code points.
     """
+    return _best(_salience(document, corpus))[:limit]
+
+
+def _salience(document: Mapping[str, int], corpus: CorpusTerms) -> dict[str, float]:
+    """The salient terms of a document with half their G2."""
     size = sum(document.values())
     rest = corpus.total - size
-    if rest <= 0:
-        return []
-    scored = []
-    for term, count in document.items():
+    found: dict[str, float] = {}
+    for term, count in document.items() if rest > 0 else ():
         elsewhere = corpus[term] - count
         here, there = (part * (count + elsewhere) / corpus.total for part in (size, rest))
         if count >= _LEAST and count > here:
-            score = count * math.log(count / here) + (elsewhere * math.log(elsewhere / there) if elsewhere > 0 else 0.0)
-            scored.append((-score, term))
-    return [term for _, term in sorted(scored)[:limit]]
+            lacking = elsewhere * math.log(elsewhere / there) if elsewhere > 0 else 0.0
+            found[term] = count * math.log(count / here) + lacking
+    return found
+
+
+def _best(scores: Mapping[str, float]) -> list[str]:
+    """Terms, best first; equal ones in the order of code points."""
+    return sorted(scores, key=lambda term: (-scores[term], term))
 
 
 def group_names(groups: Mapping[str, Collection[str]], texts: Mapping[str, str], terms: int = 3) -> dict[str, str]:
     """Names for groups of texts: the most salient terms of each group against all texts, as the group writes them.
 
-    A term that mostly stands beside one other word is named with it, as in "Ellis Grigg".
+    A term weighs more the fewer groups have it. If groups have the same name nevertheless, the name of each begins with
+    a word or number that the others lack, such as a year. A term that mostly stands beside one other word is named with
+    it, as in "Ellis Grigg".
 
     Parameters
     ----------
@@ -138,15 +151,39 @@ def group_names(groups: Mapping[str, Collection[str]], texts: Mapping[str, str],
     counts = {name: term_counts(text) for name, text in texts.items()}
     for found in counts.values():
         corpus.add(found)
-    named = {}
+    own: dict[str, Counter[str]] = {group: Counter() for group in groups}
     for group, members in groups.items():
-        own: Counter[str] = Counter()
         for name in members:
-            own.update(counts.get(name, {}))
-        ranked = [term for term in salient_terms(own, corpus, 3 * terms + len(_EMPTY)) if term not in _EMPTY]
-        phrases = _as_written(ranked[: 3 * terms], [texts[name] for name in members if name in texts])
-        named[group] = ", ".join(_apart(phrases)[:terms])
-    return {group: name for group, name in named.items() if name}
+            own[group].update(counts.get(name, {}))
+    having = Counter(term for found in own.values() for term in found)
+    phrases = {}
+    for group, members in groups.items():
+        scores = {
+            term: score * math.log(1 + len(groups) / having[term])
+            for term, score in _salience(own[group], corpus).items()
+            if term not in _EMPTY
+        }
+        written = _as_written(_best(scores)[: 3 * terms], [texts[name] for name in members if name in texts])
+        phrases[group] = _apart(written)[:terms]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for group, name in phrases.items():
+        alike.setdefault(tuple(name), []).append(group)
+    for name, same in alike.items():
+        if name and len(same) > 1:
+            for group, first in _only_there({group: groups[group] for group in same}, texts).items():
+                phrases[group] = [first, *name][:terms]
+    return {group: ", ".join(name) for group, name in phrases.items() if name}
+
+
+def _only_there(groups: Mapping[str, Collection[str]], texts: Mapping[str, str]) -> dict[str, str]:
+    """The commonest word or number of each group that no other group has, if there is one."""
+    words: dict[str, Counter[str]] = {}
+    for group, members in groups.items():
+        found = (word for name in members for word in _words(texts.get(name, "")))
+        words[group] = Counter(word for word in found if len(word) > 1 and word.casefold() not in _EMPTY)
+    having = Counter(word for found in words.values() for word in found)
+    only = {group: [word for word in found if having[word] == 1] for group, found in words.items()}
+    return {group: max(found, key=words[group].__getitem__) for group, found in only.items() if found}
 
 
 def _as_written(terms: Collection[str], texts: Collection[str]) -> list[str]:
