@@ -454,3 +454,37 @@ def test_a_legend_of_many_groups_is_whole_and_buttons_stand_in_one_row(tmp_path:
         )
         assert len({top for top, _ in boxes}) == 1
         assert max(right for _, right in boxes) <= 390
+
+
+_DRAWN = """
+(() => {
+  const cy = document.querySelector('.stage')._cyreg.cy;
+  const box = ({ x1, y1, x2, y2 }, less) => [x1 + less, y1 + less, x2 - less, y2 - less];
+  const names = cy.nodes('.named').map((node) =>
+    box(node.renderedBoundingBox({ includeNodes: false, includeUnderlays: false, includeOverlays: false }), 6));
+  const discs = cy.nodes('.lit').map((node) =>
+    box(node.renderedBoundingBox({ includeLabels: false, includeUnderlays: false, includeOverlays: false }), 6));
+  return { names, discs, width: cy.width(), height: cy.height() };
+})()
+"""
+
+
+@in_browser
+@pytest.mark.parametrize("width", [1400, 390])
+def test_names_in_a_graph_hide_no_other_name_and_no_disc_of_the_answer(width: int, tmp_path: Path) -> None:
+    nodes = [Node(str(i), label=f"A passage with a long name, number {i}", highlighted=i < 9) for i in range(60)]
+    edges = [Edge("0", str(i), highlighted=i < 9) for i in range(1, 60)]
+    with Browser(width, 844) as browser:
+        browser.open(write(Page("t", Graph(nodes, edges, layout="force")), tmp_path / "page.html"), settle=0.6)
+        drawn = browser.run(_DRAWN)
+    names, discs = drawn["names"], drawn["discs"]
+    assert len(discs) == 9
+    assert len(names) > 2
+    for i, name in enumerate(names):
+        assert not any(_touch(name, other) for other in [*names[:i], *discs])
+        assert 0 <= name[0] < name[2] <= drawn["width"]
+        assert 0 <= name[1] < name[3] <= drawn["height"]
+
+
+def _touch(a: list[float], b: list[float]) -> bool:
+    return a[0] < b[2] and a[2] > b[0] and a[1] < b[3] and a[3] > b[1]

@@ -166,13 +166,13 @@ def group_names(groups: Mapping[str, Collection[str]], texts: Mapping[str, str],
         written = _as_written(_best(scores)[: 3 * terms], [texts[name] for name in members if name in texts])
         phrases[group] = _apart(written)[:terms]
     alike: dict[tuple[str, ...], list[str]] = {}
-    for group, name in phrases.items():
-        alike.setdefault(tuple(name), []).append(group)
-    for name, same in alike.items():
-        if name and len(same) > 1:
+    for group, written in phrases.items():
+        alike.setdefault(tuple(written), []).append(group)
+    for shared, same in alike.items():
+        if shared and len(same) > 1:
             for group, first in _only_there({group: groups[group] for group in same}, texts).items():
-                phrases[group] = [first, *name][:terms]
-    return {group: ", ".join(name) for group, name in phrases.items() if name}
+                phrases[group] = [first, *shared][:terms]
+    return {group: ", ".join(written) for group, written in phrases.items() if written}
 
 
 def _only_there(groups: Mapping[str, Collection[str]], texts: Mapping[str, str]) -> dict[str, str]:

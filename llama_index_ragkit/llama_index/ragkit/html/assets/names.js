@@ -5,13 +5,20 @@ ragkit.names = (cy, isTree, state) => {
   const { text, debounce } = ragkit;
   const SIZE = 12;
   const MOST = 160;
+  // Where a name may stand at its disc, the best place first: to the right or left, below or above.
+  const PLACES = [
+    [0, 1],
+    [0, -1],
+    [1, 0],
+    [-1, 0],
+  ];
   const touches = (a, b) => a[0] < b[2] && a[2] > b[0] && a[1] < b[3] && a[3] > b[1];
 
   // The room of the node itself on the screen.
   function body(node, at, zoom) {
     const [half, tall] = isTree
       ? [node.data("width") / 2, node.data("height") / 2]
-      : [node.data("diameter") * 0.4, node.data("diameter") * 0.4];
+      : [node.data("diameter") / 2, node.data("diameter") / 2];
     return [at.x - half * zoom, at.y - tall * zoom, at.x + half * zoom, at.y + tall * zoom];
   }
 
@@ -35,12 +42,19 @@ ragkit.names = (cy, isTree, state) => {
     for (const { node, key, at, urgency } of seen) {
       if (named.size >= MOST) break;
       if (state.focus && !state.focus.has(key)) continue;
-      const [half, tall] = [node.data("shortWidth") / 2 + 4, node.data("shortHeight")];
-      const top = isTree ? at.y - tall / 2 : at.y + (node.data("diameter") / 2) * zoom + 2;
-      const box = [at.x - half, top, at.x + half, top + tall];
-      if ([...named.values()].some((other) => touches(box, other))) continue;
-      if (!urgency && seen.some((other) => other.key !== key && touches(box, other.body))) continue;
-      named.set(node.id(), box);
+      const [half, tall] = [node.data("shortWidth") / 2 + 4, node.data("shortHeight") / 2];
+      const gap = isTree ? 0 : (node.data("diameter") / 2) * zoom + 2;
+      const taken = [...named.values()].map((place) => place.box);
+      // A name at a disc is whole; that of a lit or selected node may hide discs that are neither.
+      const fits = ({ box }) =>
+        (isTree || (box[0] >= 0 && box[1] >= 0 && box[2] <= width && box[3] <= height)) &&
+        !taken.some((other) => touches(box, other)) &&
+        !seen.some((o) => o.key !== key && (!urgency || (o.urgency && !isTree)) && touches(box, o.body));
+      const place = (isTree ? [[0, 0]] : PLACES)
+        .map(([x, y]) => ({ x, y, at: [at.x + x * (gap + half), at.y + y * (gap + tall)] }))
+        .map(({ x, y, at: [left, top] }) => ({ x, y, box: [left - half, top - tall, left + half, top + tall] }))
+        .find(fits);
+      if (place) named.set(node.id(), place);
     }
     return named;
   }
@@ -48,12 +62,20 @@ ragkit.names = (cy, isTree, state) => {
   function draw() {
     const zoom = cy.zoom();
     const named = chosen();
-    const style = { "font-size": SIZE / zoom, "text-outline-width": 3 / zoom, "text-margin-y": isTree ? 0 : 3 / zoom };
+    const style = ({ x, y }) => ({
+      "font-size": SIZE / zoom,
+      "text-outline-width": 3 / zoom,
+      "text-halign": ["left", "center", "right"][x + 1],
+      "text-valign": ["top", "center", "bottom"][y + 1],
+      "text-margin-x": (3 * x) / zoom,
+      "text-margin-y": (3 * y) / zoom,
+    });
+    const styled = Object.keys(style({ x: 0, y: 0 })).join(" ");
     cy.batch(() => {
       cy.nodes(".named").forEach((node) => {
-        if (!named.has(node.id())) node.removeClass("named").removeStyle(Object.keys(style).join(" "));
+        if (!named.has(node.id())) node.removeClass("named").removeStyle(styled);
       });
-      named.forEach((_, id) => cy.getElementById(id).addClass("named").style(style));
+      named.forEach((place, id) => cy.getElementById(id).addClass("named").style(style(place)));
       // What is lit stays visible however far away it is.
       cy.nodes(".lit").style({
         "underlay-padding": Math.max(6, 3 / zoom),
@@ -63,7 +85,7 @@ ragkit.names = (cy, isTree, state) => {
       cy.edges(".named").removeClass("named").removeStyle("font-size");
       const edges =
         state.selected === null ? cy.edges(".lit") : cy.getElementById(`n${state.selected}`).connectedEdges();
-      const taken = [...named.values()];
+      const taken = [...named.values()].map(({ box }) => box);
       edges.slice(0, 60).forEach((edge) => {
         const label = edge.data("label");
         if (!label || isTree) return;

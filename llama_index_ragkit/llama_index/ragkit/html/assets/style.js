@@ -97,8 +97,7 @@ ragkit.style = (kind) => {
       style: {
         label: "data(short)",
         "min-zoomed-font-size": 0,
-        "text-valign": kind === "tree" ? "center" : "bottom",
-        "text-halign": "center",
+        "line-height": 1.25,
         "text-outline-color": surface,
         "z-index": 6,
       },
