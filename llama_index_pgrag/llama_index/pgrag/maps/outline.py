@@ -13,8 +13,7 @@ from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose
-from llama_index.ragkit.text.sentences import split_sentences
-from llama_index.ragkit.text.statements import is_statement, without_marker
+from llama_index.ragkit.text.statements import is_statement, line_sentences, without_marker
 
 __all__ = ["outline"]
 
@@ -40,7 +39,7 @@ def outline(passage: PassageText, language: str | None = None) -> tuple[str, lis
     title, text = passage
     sections = _sections(prose(text, keep_code=True) or text)
     text = prose(text) or text  # no phrase is made of code
-    facts = [(routes, sentence) for routes, body in sections for sentence in _facts(body, language)]
+    facts = [(routes, sentence) for routes, body in sections for sentence in line_sentences(body, language)]
     facts = [fact for fact in facts if is_statement(fact[1])] or facts
     if not facts and any(character.isalnum() for character in title):
         facts = [((), title)]
@@ -76,11 +75,6 @@ def _sections(text: str) -> list[tuple[Path, str]]:
             open_.append((depth, name[:_LONGEST_NAME]))
     close()
     return sections
-
-
-def _facts(body: str, language: str | None) -> list[str]:
-    sentences = (" ".join(sentence.split()) for sentence in split_sentences(body, language))
-    return [sentence for sentence in sentences if any(character.isalnum() for character in sentence)]
 
 
 def _branches(facts: list[tuple[Path, str]], phrases: list[str]) -> list[Path]:

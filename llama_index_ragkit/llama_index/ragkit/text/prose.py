@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 
 from llama_index.ragkit.text.code_lines import code_lines
+from llama_index.ragkit.text.references import without_addresses
 from llama_index.ragkit.text.unwrapping import LINK_DEFINITION, NUMBER, is_table_row
 
 __all__ = ["prose", "prose_lines"]
@@ -19,7 +20,6 @@ _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s\"[^\"]*\")?\)")
 _HELD = "\x00"  # around the number of a piece of inline code, which stands for it while markup is removed
 _HELD_PIECE = re.compile(f"{_HELD}(\\d+){_HELD}")
 _REFERENCE = re.compile(r"(?<![\w\])])\[((?=[^\[\]]*?[^\W\d_]|[^\[\]]*?[,\x00])[^\[\]]*)\]\[[^\[\]]{0,200}\]")
-_ADDRESS = re.compile(r"\b[a-z][a-z+]{1,9}://[^\s<>]+")
 _TAG = re.compile(r"<!--.{0,500}?-->|</?[A-Za-z][\w:-]{0,30}(?:\s[^<>]{0,300})?/?>")
 # In shown text, "<file>" is a word of the author.
 _INLINE_TAG = re.compile(
@@ -27,7 +27,7 @@ _INLINE_TAG = re.compile(
     r"|var)(?=[\s/>])[^<>]{0,300}>",
     re.IGNORECASE,
 )
-_SNAKE_CASE = re.compile(r"\b\w*(?:[a-z0-9]_[a-z0-9]|[A-Z]{2}_[A-Z])[\w.=-]*")
+_SNAKE_CASE = re.compile(r"\b\w*(?:[a-z0-9]_[A-Za-z0-9]|[A-Z]{2}_[A-Z])[\w.=-]*")
 _SIGNS = "`_*[<:"  # a line without any has no markup
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})([^\s*](?:[^*]{0,200}[^\s*])?)\1(?![\w*])")
 
@@ -98,7 +98,7 @@ def _without_code(line: str) -> str:
     if not any(sign in line for sign in _SIGNS):
         return line
     line = _without_markup(_INLINE_CODE.sub(_inline_code, line), _TAG)
-    return _without_emphasis(_SNAKE_CASE.sub(",", _ADDRESS.sub("", line)))
+    return _without_emphasis(_SNAKE_CASE.sub(",", without_addresses(line)))
 
 
 def _with_code(line: str) -> str:

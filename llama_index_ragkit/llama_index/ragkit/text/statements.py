@@ -2,18 +2,20 @@
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 
 from llama_index.ragkit.text.asides import is_aside
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.passages import read_passage
 from llama_index.ragkit.text.prose import prose
+from llama_index.ragkit.text.references import is_reference, without_addresses
 from llama_index.ragkit.text.scripts import LETTER, UNSPACED
 from llama_index.ragkit.text.sentence_ends import LINE_END, SENTENCE_END
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.unwrapping import LIST_ITEM
 
-__all__ = ["is_statement", "sentences_of_prose", "without_marker"]
+__all__ = ["is_statement", "line_sentences", "sentences_of_prose", "without_marker"]
 
 _WORD = re.compile(f"{LETTER}+(?:['’.-]{LETTER}+)*")
 _WIDE = re.compile(f"[{UNSPACED}]")
@@ -22,26 +24,51 @@ _CLOSING_SIGNS = "# \t"
 _SPEAKER = re.compile(r"[^:!?]{1,40}:\s")  # "Mrs. Hale: "
 _QUOTATION = re.compile(r"(?:>[ \t]?)+")
 _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
+_JOINING_TEXT = """
+a al an and at by de der des du ed editor editors eds et for from in la le of on or the to und van von y
+"""
+_JOINING = frozenset(_JOINING_TEXT.split())
+_FORMULA = re.compile(r"[^\W_]_[^\W_]|[{}\\^]|[\U0001d400-\U0001d7ff]")
 
 
 def is_statement(text: str) -> bool:
     """Whether a text makes sense by itself: it ends a sentence, or has four words and is neither a name nor a heading.
 
-    A sentence of only interjections and function words, with or without a speaker's name before it, says nothing.
+    A sentence of only interjections and function words, with or without a speaker's name before it, says nothing; nor
+    does one of only names and what joins them, an entry of a list of references, or a formula.
 
     >>> is_statement("The lamp burned oil."), is_statement("Sales of Oil and Lamps in 1912"), is_statement("Page 3")
     (True, False, False)
     >>> is_statement("Mrs. Hale: Oh, really?"), is_statement("Mrs. Hale: It burns!")
     (False, True)
+    >>> is_statement("In K. Inui and X. Wan, editors."), is_statement("arXiv preprint arXiv:2305.18846.")
+    (False, False)
     """
-    if _WIDE.search(text):
-        return len(_WIDE.findall(text)) >= _LEAST_CHARACTERS
-    words = _WORD.findall(text)
-    if SENTENCE_END.search(text):
+    if len(_WIDE.findall(text)) >= _LEAST_CHARACTERS:
+        return True
+    if is_reference(text) or _is_formula(text):
+        return False
+    plain = without_addresses(text)
+    words = _WORD.findall(plain)
+    if SENTENCE_END.search(text) and (plain == text or len(words) >= _LEAST_WORDS):
         said = _SPEAKER.sub("", text, count=1) if ":" in text else text
+        if _is_title(words):
+            return False
         return len(words) > 1 and not all(is_aside(word[0]) for word in _WORD.finditer(said))
     small = (word for word in words if len(word) > 2 and not word[0].isupper())
     return len(words) >= _LEAST_WORDS and any(word not in FUNCTION_WORDS for word in small)
+
+
+def _is_formula(text: str) -> bool:
+    """Whether most of a text is formulas, in TeX or as they are read from a PDF."""
+    pieces = text.split() if _FORMULA.search(text) else []
+    return 2 * sum(_FORMULA.search(piece) is not None for piece in pieces) > len(pieces)
+
+
+def _is_title(words: list[str]) -> bool:
+    """Whether all words but those that join have capitals, as in a name or heading; a text in capitals is none."""
+    shouted = 2 * sum(word.isupper() for word in words) > len(words)
+    return not shouted and all(word[0].isupper() or word in _JOINING for word in words)
 
 
 def without_marker(line: str) -> str:
@@ -56,6 +83,18 @@ def without_marker(line: str) -> str:
     plain = _QUOTATION.sub("", line.strip(), count=1)
     item = LIST_ITEM.match(plain)
     return plain[item.end() :] if item else plain
+
+
+def line_sentences(text: str, language: str | None = None) -> list[str]:
+    """The sentences of a text, each on one line; an entry of a list of references stays whole.
+
+    >>> line_sentences("They burned\\noil. It was dear.\\n[3] A. Lee and B. Roe. Lamps. J. Light 3(2):14, 1912.")
+    ['They burned oil.', 'It was dear.', '[3] A. Lee and B. Roe. Lamps. J. Light 3(2):14, 1912.']
+    """
+    found: list[str] = []
+    for whole, lines in groupby(text.split("\n"), is_reference):
+        found += lines if whole else split_sentences("\n".join(lines), language)  # noqa: B031
+    return [" ".join(sentence.split()) for sentence in found if any(map(str.isalnum, sentence))]
 
 
 def sentences_of_prose(text: str, language: str | None = None) -> list[str]:
@@ -80,11 +119,9 @@ def _sentences(text: str, language: str | None) -> Iterator[str]:
         if marked:
             heading = marked[1].rstrip(_CLOSING_SIGNS)
             continue
-        for sentence in split_sentences(without_marker(line), language):
-            words = " ".join(sentence.split())
-            if any(map(str.isalnum, words)):
-                yield _headed(heading, words)
-                heading = ""
+        for sentence in line_sentences(without_marker(line), language):
+            yield _headed(heading, sentence)
+            heading = ""
 
 
 def _headed(heading: str, sentence: str) -> str:
