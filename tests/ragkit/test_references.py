@@ -8,9 +8,9 @@ from llama_index.ragkit.text.statements import is_statement, line_sentences
 ENTRIES = (
     "[12] A. M. Lee and B. Roe, “Oil lamps of the coast,” *J. Light*, vol. 45, pp. 255–282, 1950.",
     "Lee et al. [2019] A.Lee, B.Roe, and C.Day. Lamps: a survey of oils. In D.Korn and E.Marsh, editors, _Proceedings "
-    "of the 57th Meeting of the Society for Light_, pages 47–62, Florence, Italy, July 2019. doi: 10.18653/v1/P19-1470.",
-    "Lee, A., Roe, B., & Day, C. (2002) Lamps: a method for the measurement of light. In Proceedings of the 40th Meeting "
-    "of the Society for Light, pp. 311-318.",
+    "of the 57th Meeting of the Society_, pages 47–62, Florence, Italy, July 2019. doi: 10.18653/v1/P19-1470.",
+    "Lee, A., Roe, B., & Day, C. (2002) Lamps: a method for the measurement of light. In Proceedings of the Meeting of "
+    "the Society for Light, pp. 311-318.",
     "Lamp Works [2024] Lamp Works. Card of a lamp. 2024. URL https://lamp.example/card.md.",
     "_Journal of Light_, 215:119369, 2023.",
     "Online: Association for Light, Nov. 2020, pp. 5418–5426.",

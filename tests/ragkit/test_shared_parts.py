@@ -16,7 +16,7 @@ from llama_index.ragkit.llm import embeddings as embedding
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.nodes import title_of
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.vectors.masks import shown
+from llama_index.ragkit.vectors.masks import RecentMasks, shown
 
 
 def test_a_ranking_goes_deeper_only_when_it_is_used_up() -> None:
@@ -156,3 +156,21 @@ def test_a_retriever_asks_its_own_model_or_that_of_the_index() -> None:
     assert index.as_retriever(llm=own).llm is own
     with pytest.raises(ConfigurationError, match="has no prompt 'nothing'"):
         index.as_retriever(prompts={"nothing": retriever.prompt("key_points")})
+
+
+def test_masks_in_use_are_kept_four_and_more_if_they_divide_the_rows_among_them() -> None:
+    made: list[int] = []
+
+    def make(mask: np.ndarray) -> list[int]:
+        made.append(int(mask.nonzero()[0][0]))
+        return made[-1:]
+
+    tenants = [np.arange(20) % 10 == i for i in range(10)]
+    recent = RecentMasks[list[int]]()
+    assert [recent.of(mask, make)[0] for mask in [*tenants, *tenants]] == [*range(10), *range(10)]
+    assert made == list(range(10))
+
+    almost_all = [np.arange(20) != i for i in range(6)]
+    for mask in [*almost_all, almost_all[2], almost_all[0]]:  # the third is in use, the first is not
+        recent.of(mask, make)
+    assert made[10:] == [1, 0, 0, 0, 0, 0, 1]

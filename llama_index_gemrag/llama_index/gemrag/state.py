@@ -11,7 +11,7 @@ from llama_index.gemrag.layer import Centre, Layer
 from llama_index.gemrag.themes.member_rows import MemberRows
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
-from llama_index.ragkit.vectors.masks import recent
+from llama_index.ragkit.vectors.masks import RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["GEMRAGState", "Theme"]
@@ -162,7 +162,7 @@ class GEMRAGState:
 
         A part is returned as it is: it was read for the chunks that count.
         """
-        return self if allowed is None or self.outside is not None else recent(self._of_masks, allowed, self._counted)
+        return self if allowed is None or self.outside is not None else self._of_masks.of(allowed, self._counted)
 
     def _counted(self, allowed: Mask) -> "GEMRAGState":
         of_allowed = np.append(allowed, False)[self.chunk_layer.owners]  # False if the question's chunk is not here
@@ -171,8 +171,8 @@ class GEMRAGState:
         return replace(self, chunk_layer=chunks, theme_layer=themes, known_members=self.member_rows)
 
     @cached_property
-    def _of_masks(self) -> dict[bytes, "GEMRAGState"]:
-        return {}
+    def _of_masks(self) -> RecentMasks["GEMRAGState"]:
+        return RecentMasks()
 
     def only(self, allowed: Mask | None) -> "GEMRAGState":
         """The chunks that pass a filter with their questions, and the themes whose members all pass it."""

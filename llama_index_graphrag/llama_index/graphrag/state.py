@@ -1,7 +1,7 @@
 """The immutable state that a query reads: chunks, names, statements, reports, and the graph that a query may see."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -30,12 +30,12 @@ from llama_index.ragkit import Snapshot, content_id
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.text.packed_mapping import with_changes
 from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.vectors.masks import RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["NEAREST", "GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
 
 NEAREST = 200  # chunks by which communities are ranked; they certainly include the hundred nearest
-_MOST_VIEWS = 4  # views of filtered queries to keep; another costs a pass over the statements
 
 
 def name_id(name: str) -> str:
@@ -207,7 +207,7 @@ class GraphView:
 
 @dataclass(frozen=True, eq=False)
 class GraphViews:
-    """The graph of all chunks, and the graphs of the last filtered queries.
+    """The graph of all chunks, and the graphs of recent filtered queries.
 
     Attributes
     ----------
@@ -215,23 +215,24 @@ class GraphViews:
     """
 
     everything: GraphView
-    _restricted: dict[frozenset[str], GraphView] = field(default_factory=dict)
+    _recent: RecentMasks[GraphView] = field(default_factory=RecentMasks)
 
-    def restricted(self, allowed: frozenset[str]) -> GraphView:
-        """The graph of only these chunks.
+    def shown(self, allowed: Mask, ids: Sequence[str]) -> GraphView:
+        """The graph of only the allowed chunks.
+
+        Parameters
+        ----------
+        allowed, ids : shape (number of chunks,); both in the order of the rows of the index
+        """
+        return self._recent.of(allowed, lambda mask: self.restricted({ids[row] for row in np.flatnonzero(mask)}))
+
+    def restricted(self, allowed: Set[str]) -> GraphView:
+        """The graph of only these chunks, made anew.
 
         Parameters
         ----------
         allowed : ids of chunks; others have no effect
         """
-        views = self._restricted
-        if allowed not in views:
-            for old in list(views)[: max(0, len(views) + 1 - _MOST_VIEWS)]:
-                views.pop(old, None)
-            views[allowed] = self._made(allowed)
-        return views[allowed]
-
-    def _made(self, allowed: frozenset[str]) -> GraphView:
         chunks = self.everything.graph.chunks
         kept = sorted(chunks.keys() & allowed)
         gone = chunks.keys() - allowed
@@ -305,8 +306,7 @@ class GraphRAGState:
         """
         if allowed is None or allowed.all():
             return self.everything
-        ids = self.chunks.ids
-        return self.views.restricted(frozenset(ids[row] for row in np.flatnonzero(allowed)))
+        return self.views.shown(allowed, self.chunks.ids)
 
     def rows_of(self, chunks: Sequence[str]) -> NDArray[np.int64]:
         """The rows of chunks, -1 for others; those of all chunks are looked up once."""

@@ -19,7 +19,7 @@ from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.packed_phrases import PackedPhrases
-from llama_index.ragkit.vectors.masks import recent
+from llama_index.ragkit.vectors.masks import RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["HippoRAGState", "extracts_terms", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
@@ -203,11 +203,11 @@ class HippoRAGState:
 
     def visible(self, allowed: Mask | None) -> KnowledgeGraph:
         """The graph of only the allowed passages."""
-        return self.graph if allowed is None else recent(self._restricted, allowed, self.graph.restricted)
+        return self.graph if allowed is None else self._restricted.of(allowed, self.graph.restricted)
 
     @cached_property
-    def _restricted(self) -> dict[bytes, KnowledgeGraph]:
-        return {}
+    def _restricted(self) -> RecentMasks[KnowledgeGraph]:
+        return RecentMasks()
 
     def ordered(self, passages: Sequence[int]) -> list[int]:
         """Passages in canonical order, which breaks ties."""

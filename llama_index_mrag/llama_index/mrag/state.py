@@ -13,7 +13,7 @@ from llama_index.mrag.heads.importance import HeadSums, importance
 from llama_index.mrag.heads.splitting import split_heads
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.vectors.kernels import inverse_norms, pair_cosines, squared_norms
-from llama_index.ragkit.vectors.masks import recent
+from llama_index.ragkit.vectors.masks import RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["ExternalHeadSearch", "MRAGState"]
@@ -96,7 +96,7 @@ class MRAGState:
 
     def counting(self, allowed: Mask | None) -> "MRAGState":
         """The state for a question for which only some nodes count: importance is computed over these nodes."""
-        return self if allowed is None else recent(self._of_masks, allowed, self._counted)
+        return self if allowed is None else self._of_masks.of(allowed, self._counted)
 
     def _counted(self, allowed: Mask) -> "MRAGState":
         rows = np.flatnonzero(allowed)
@@ -104,8 +104,8 @@ class MRAGState:
         return replace(self, sums=HeadSums.joined([_sums_of(part) for part in parts]))
 
     @cached_property
-    def _of_masks(self) -> dict[bytes, "MRAGState"]:
-        return {}
+    def _of_masks(self) -> RecentMasks["MRAGState"]:
+        return RecentMasks()
 
     def only(self, allowed: Mask | None) -> "MRAGState":
         """The state of an index with only the nodes that pass a filter."""

@@ -20,7 +20,7 @@ from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
 from llama_index.ragkit.text.packed_phrases import PackedPhrases
-from llama_index.ragkit.vectors.masks import recent
+from llama_index.ragkit.vectors.masks import RecentMasks
 
 __all__ = ["TOPIC_WEIGHT", "LinkedNodes", "MapNames", "NameLinks", "NodeNames", "long_facts"]
 
@@ -289,12 +289,12 @@ class NameLinks:
         return _linked(self.weights)
 
     @cached_property
-    def _parts(self) -> dict[bytes, "LinkedNodes"]:
-        return {}
+    def _parts(self) -> RecentMasks["LinkedNodes"]:
+        return RecentMasks()
 
     def part(self, allowed: NDArray[np.bool_] | None) -> "LinkedNodes":
         """The links of the allowed nodes, as if there were no others; of all nodes for None."""
-        return self._all if allowed is None else recent(self._parts, allowed, self._part)
+        return self._all if allowed is None else self._parts.of(allowed, self._part)
 
     def _part(self, allowed: NDArray[np.bool_]) -> "LinkedNodes":
         chosen = diags(allowed.astype(np.float64))

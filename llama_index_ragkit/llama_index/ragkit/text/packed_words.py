@@ -71,7 +71,10 @@ class PackedWords(Sequence[str]):
             return self
         sizes = np.diff(self._ends)
         found = PackedWords(())
-        found._bytes = np.frombuffer(self._bytes, np.uint8)[np.repeat(kept, sizes)].tobytes()
+        edges = np.flatnonzero(np.diff(kept, prepend=False, append=False))  # where each run of kept words begins, ends
+        cuts = self._ends[edges].tolist()
+        letters = memoryview(self._bytes)
+        found._bytes = b"".join([letters[start:end] for start, end in zip(cuts[::2], cuts[1::2], strict=True)])
         found._ends = np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64)
         return found
 

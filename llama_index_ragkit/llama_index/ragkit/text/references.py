@@ -19,8 +19,8 @@ _BEGINNING = re.compile(
 )
 _END = re.compile(rf",\s(?:\w+\.?\s)?{_PUBLISHED}\.?$")
 _VENUE = re.compile(
-    r"(?<![^\W_])(?:proceedings|proc\.|conference on|transactions|journal|preprint|arxiv|corr|findings of|workshop|press"
-    r"|editors?|eds?\.|university|association|lecture notes|technical report|thesis)(?!\w)",
+    r"(?<![^\W_])(?:proceedings|proc\.|conference on|transactions|journal|preprint|arxiv|corr|findings of|workshop"
+    r"|press|editors?|eds?\.|university|association|lecture notes|technical report|thesis)(?!\w)",
     re.IGNORECASE,
 )
 _PLACE = re.compile(

@@ -1,33 +1,42 @@
-"""Filter masks of derived rows, which pass if all their sources pass, and a cache for the last few masks."""
+"""Filter masks of derived rows, which pass if all their sources pass, and a cache for recent masks."""
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.snapshot import Mask
 
-__all__ = ["recent", "shown"]
+__all__ = ["RecentMasks", "shown"]
 
 T = TypeVar("T")
-_MOST = 4
+_FEW, _MOST = 4, 64
 
 
-def recent(made: dict[bytes, T], mask: Mask, make: Callable[[Mask], T]) -> T:
-    """Return `make(mask)`, cached for the last four masks, so that a recently used filter costs nothing.
+class RecentMasks(Generic[T]):
+    """What was made for recent masks, so that a filter in use costs nothing.
 
-    Parameters
-    ----------
-    made : the cache, by the bytes of the masks
+    Kept are the last four, and of more the last that together allow no more rows than there are, at most 64: filters
+    that divide the rows among them, such as those of tenants, are all kept, and take no more memory than one of all
+    rows.
     """
-    key = mask.tobytes()
-    found = made.get(key)
-    if found is None:
-        for old in list(made)[: max(0, len(made) + 1 - _MOST)]:
-            made.pop(old, None)
-        found = made[key] = make(mask)
-    return found
+
+    def __init__(self) -> None:
+        self._made: dict[bytes, tuple[T, int]] = {}
+
+    def of(self, mask: Mask, make: Callable[[Mask], T]) -> T:
+        """Return `make(mask)`, made now or kept from before."""
+        key = mask.tobytes()
+        found = self._made.pop(key, None) or (make(mask), int(np.count_nonzero(mask)))
+        self._made[key] = found
+        last = list(self._made.items())[::-1]
+        allowed = 0
+        for i, (old, (_, rows)) in enumerate(last):
+            allowed += rows
+            if i >= _FEW and (i >= _MOST or allowed > mask.size):
+                self._made.pop(old, None)
+        return found[0]
 
 
 def shown(sources: Iterable[NDArray[np.intp]], allowed: Mask | None) -> Mask | None:
