@@ -44,6 +44,14 @@ def test_the_best_of_many_methods_without_effect_is_rarely_recommended() -> None
     assert wrong <= 6  # seven uncorrected intervals would recommend one far more often
 
 
+def test_of_equal_systems_the_one_that_ranks_better_is_named() -> None:
+    found, ids = (1.0,) * 30, tuple(map(str, range(30)))
+    dense, hybrid = (
+        Evaluation(name, ids, {"R": found, "MRR": (rank,) * 30}) for name, rank in (("d", 0.5), ("h", 1.0))
+    )
+    assert recommend([], [dense, hybrid], "R").name == recommend([], [hybrid, dense], "R").name == "h"
+
+
 def test_without_a_method_the_best_baseline_is_named() -> None:
     assert recommend([], [scored("dense", [0.0] * 30), scored("BM25", [1.0] * 30)], "R").name == "BM25"
 

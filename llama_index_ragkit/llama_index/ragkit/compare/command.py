@@ -14,11 +14,12 @@ from llama_index.ragkit.compare.questions import read_questions
 from llama_index.ragkit.errors import RagKitError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extras import need
+from llama_index.ragkit.llm.embeddings import local_model
 from llama_index.ragkit.reading import read_folder
 
 __all__ = ["main", "openai_like"]
 
-_MODEL = "local:sentence-transformers/all-MiniLM-L6-v2"
+_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 class _OnlyEstimatedError(Exception):
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             None if options.questions is None else read_questions(options.questions),
             out=options.out,
             methods=options.methods,
-            embed_model=options.embed_model,
+            embed_model=local_model(options.embed_model),
             llm=None if options.llm is None else openai_like(options.llm, "--llm", 32_000),
             top_k=options.top_k,
             context_tokens=options.context_tokens,
@@ -74,9 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--questions", type=Path, help="a question a line, or JSON with question, documents, answers")
     parser.add_argument("--out", type=Path, default=Path("comparison"), help="folder for the page and what is kept")
     parser.add_argument("--methods", nargs="+", help="such as HippoRAG MRAG; default: all that are installed")
-    parser.add_argument(
-        "--embed-model", default=_MODEL, help="'local:' and a folder or a model of the Hugging Face hub"
-    )
+    parser.add_argument("--embed-model", default=_MODEL, help="a folder, or a model of the Hugging Face hub")
     parser.add_argument("--llm", help="model of OpenAI, or of OPENAI_BASE_URL; default: none, methods use rules")
     parser.add_argument("--top-k", type=int, default=5, help="passages of an answer [5]")
     parser.add_argument("--context-tokens", type=int, default=1000, help="tokens of the context of an answer [1000]")

@@ -36,11 +36,11 @@ def recommend(methods: Sequence[Evaluation], baselines: Sequence[Evaluation], me
     The paired bootstrap interval of the difference is at the level 95 %, corrected for the number of methods
     (Bonferroni), since the best of several is looked at.
     """
-    plain = max(baselines, key=lambda e: e.interval(metric).mean)
+    plain = _best(baselines, metric)
     few = f" There are only {len(plain.ids)} questions, too few to be sure." if len(plain.ids) < _FEW else ""
     if not methods:
         return Recommendation(plain.name, f"It is the best of plain search; no method was measured.{few}", False)
-    best = max(methods, key=lambda e: e.interval(metric).mean)
+    best = _best(methods, metric)
     gap = best.difference(plain, metric, level=1 - 0.05 / len(methods))
     shown = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}] {metric}"
     if gap.low > 0:
@@ -52,6 +52,11 @@ def recommend(methods: Sequence[Evaluation], baselines: Sequence[Evaluation], me
         f"questions: plain search is enough for these, or more questions are needed to tell.{few}"
     )
     return Recommendation(plain.name, text, False)
+
+
+def _best(measured: Sequence[Evaluation], metric: str) -> Evaluation:
+    """The system with the greatest mean; of equal ones that with the greatest MRR, if it is known."""
+    return max(measured, key=lambda e: [e.interval(name).mean for name in (metric, "MRR") if name in e.scores])
 
 
 def without_labels(agreements: dict[str, float], baseline: str) -> Recommendation:

@@ -26,6 +26,7 @@ __all__ = [
     "embed_query",
     "embed_texts",
     "given_vector",
+    "local_model",
     "query_matrix",
     "strings_to_embed",
 ]
@@ -36,6 +37,15 @@ PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
 _BLOCK = 8192  # texts per call: models return lists of Python numbers, which take eight times the memory of an array
 _SHOWN_BATCHES = 8
 _PROBE_TOLERANCE = 1e-3  # 1 - cosine; float16 and other batch sizes stay far below it
+
+
+def local_model(name: str) -> str:
+    """What `resolve_embed_model` takes for a model of this machine: "local:" and a folder or a model of the hub.
+
+    >>> local_model("BAAI/bge-small-en"), local_model("local:models/bge"), local_model("default")
+    ('local:BAAI/bge-small-en', 'local:models/bge', 'default')
+    """
+    return name if name == "default" or name.startswith(("local:", "clip:")) else f"local:{name}"
 
 
 def embed_texts(

@@ -9,6 +9,7 @@ from typing import Any
 
 from llama_index.ragkit.errors import ConfigurationError, RagKitError
 from llama_index.ragkit.index.derived_index import DerivedIndex
+from llama_index.ragkit.llm.embeddings import local_model
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.serve.index_tools import IndexTools
 from llama_index.ragkit.serve.loading import load_stored
@@ -17,7 +18,7 @@ from llama_index.ragkit.serve.token import TOKEN_VARIABLE, check_reachable, read
 
 __all__ = ["main"]
 
-_MODEL = "local:sentence-transformers/all-MiniLM-L6-v2"
+_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,9 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--storage", type=Path, help="a folder saved by ragkit.persist or StorageContext.persist")
     parser.add_argument("--index-id", help="which index, if the folder holds several")
-    parser.add_argument(
-        "--embed-model", default=_MODEL, help="'local:' and a folder or a model of the Hugging Face hub"
-    )
+    parser.add_argument("--embed-model", default=_MODEL, help="a folder, or a model of the Hugging Face hub")
     parser.add_argument("--load", metavar="MODULE:FUNCTION", help="a function without arguments that returns the index")
     parser.add_argument("--write", action="store_true", help="offer insert and forget too; otherwise read-only")
     parser.add_argument("--name", default="llama-index-ragkit", help="name of the server")
@@ -59,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _stored(options: argparse.Namespace) -> DerivedIndex[Any, Any]:
-    return load_stored(options.storage, options.embed_model, options.index_id)
+    return load_stored(options.storage, local_model(options.embed_model), options.index_id)
 
 
 def _called(name: str) -> DerivedIndex[Any, Any]:
