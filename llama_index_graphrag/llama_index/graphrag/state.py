@@ -160,6 +160,16 @@ class GraphView:
             return KnownEntities(self.entities.position, self.arrays.short)
         return known_names(self.graph)
 
+    def named_in(self, entities: Snapshot) -> Mask:
+        """Which rows are names of the view, shape (number of names,); kept for the last snapshot that was asked for."""
+        last, mask = vars(self).get("_named_in", (None, None))
+        if last is not entities or mask is None:
+            mask = np.zeros(len(entities), np.bool_)
+            rows = entities.rows_of([name_id(name) for name in names_of(self.graph)])
+            mask[rows[rows >= 0]] = True
+            vars(self)["_named_in"] = entities, mask
+        return mask
+
     def entities_in(self, chunks: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """The entities that chunks name, sorted; of a part, those that are known."""
         return self.arrays.naming.entities_in(chunks) if self.part is None else self.part.entities_of
@@ -325,12 +335,7 @@ class GraphRAGState:
 
     def name_mask(self, view: GraphView) -> NDArray[np.bool_] | None:
         """A mask of the rows of `entities` that are names of a view, shape (number of names,); None for all."""
-        if view is self.everything or self.is_part:
-            return None
-        mask = np.zeros(len(self.entities), np.bool_)
-        rows = self.entities.rows_of([name_id(name) for name in names_of(view.graph)])
-        mask[rows[rows >= 0]] = True
-        return mask
+        return None if view is self.everything or self.is_part else view.named_in(self.entities)
 
     def report(self, view: GraphView, community: int) -> Report:
         """The report of a community, or its statements if it is not written."""
