@@ -6,6 +6,8 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import (
     MetadataFilter,
@@ -263,3 +265,26 @@ def test_a_copy_has_the_same_rows_and_a_life_of_its_own(store, duplicate):
     assert set(other.snapshot().ids) == {"west", "northeast", "nowhere", "only here"}
     assert ids(other, k=1) == ["only here"]
     assert ids(store, (0.0, 1.0), k=1) == ["only there"]
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["add", "delete"]), st.sets(st.integers(0, 11), min_size=1)), max_size=8))
+def test_rows_of_an_earlier_snapshot_are_those_of_the_same_ids_unless_replaced(writes):
+    store = MatrixVectorStore()
+    store.add([node(str(i), [1.0, i]) for i in range(6)])
+    earlier, replaced = store.snapshot(), set()
+    for what, numbers in writes:
+        ids = [str(i) for i in sorted(numbers)]
+        replaced.update(ids)
+        if what == "add":
+            store.add([node(i, [2.0, 1.0]) for i in ids])
+        else:
+            store.delete_nodes(ids)
+        now = store.snapshot()
+        expected = [-1 if i in replaced else row for i, row in zip(now.ids, earlier.rows_of(now.ids), strict=True)]
+        got = now.rows_before(earlier).tolist()
+        assert [row for i, row in zip(now.ids, got, strict=True) if i not in replaced] == [
+            r for r in expected if r >= 0
+        ]
+        assert all(row in (-1, earlier.row_of(i)) for i, row in zip(now.ids, got, strict=True) if i in earlier)
+        assert all(row == -1 for i, row in zip(now.ids, got, strict=True) if i not in earlier)

@@ -83,7 +83,7 @@ class MRAGState:
         old = split_heads(self.chunks.vectors_of([i for i in ids if i in self.chunks]), heads, own)
         present = [i for i in ids if i in chunks]
         new = split_heads(chunks.vectors_of(present), heads, own)
-        inverse = self.inverse[:, self.chunks.rows_of(chunks.ids)]
+        inverse = self.inverse[:, chunks.rows_before(self.chunks)]
         if present:
             lengths = inverse_norms(squared_norms(new.reshape(-1, new.shape[-1]))).reshape(new.shape[:2])
             inverse[:, chunks.rows_of(present)] = lengths.T

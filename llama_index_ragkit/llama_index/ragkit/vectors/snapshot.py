@@ -200,6 +200,17 @@ class Snapshot(ShortRepr):
         rows = self._physical(ids)
         return rows if self._live is None else np.where(rows < 0, -1, np.searchsorted(self._live, rows))
 
+    def rows_before(self, earlier: "Snapshot") -> Rows:
+        """The row of each row in an earlier snapshot, shape (n,); -1 for one that was added since.
+
+        A row that was replaced since has -1 or the row of its id. For snapshots of the same store no id is looked up.
+        """
+        if self._line is not earlier._line:
+            return earlier.rows_of(self.ids)
+        place = np.full(max(self._count, earlier._count), -1, np.intp)
+        place[slice(earlier._count) if earlier._live is None else earlier._live] = np.arange(len(earlier))
+        return place[: self._count] if self._live is None else place[self._live]
+
     def _known(self, ids: Sequence[str]) -> Rows:
         rows = self._physical(ids)
         if rows.size and rows.min() < 0:
