@@ -28,7 +28,8 @@ _JOINING_TEXT = """
 a al an and at by de der des du ed editor editors eds et for from in la le of on or the to und van von y
 """
 _JOINING = frozenset(_JOINING_TEXT.split())
-_FORMULA = re.compile(r"[^\W_]_[^\W_]|[{}\\^]|[\U0001d400-\U0001d7ff]")
+_SIGN_OF_FORMULA = re.compile(r"[_{}\\^\U0001d400-\U0001d7ff]")
+_FORMULA = re.compile(r"[^\W_]_[^\W_]|[{}\\^\U0001d400-\U0001d7ff]")
 
 
 def is_statement(text: str) -> bool:
@@ -44,7 +45,7 @@ def is_statement(text: str) -> bool:
     >>> is_statement("In K. Inui and X. Wan, editors."), is_statement("arXiv preprint arXiv:2305.18846.")
     (False, False)
     """
-    if len(_WIDE.findall(text)) >= _LEAST_CHARACTERS:
+    if not text.isascii() and len(_WIDE.findall(text)) >= _LEAST_CHARACTERS:
         return True
     if is_reference(text) or _is_formula(text):
         return False
@@ -61,14 +62,14 @@ def is_statement(text: str) -> bool:
 
 def _is_formula(text: str) -> bool:
     """Whether most of a text is formulas, in TeX or as they are read from a PDF."""
-    pieces = text.split() if _FORMULA.search(text) else []
+    pieces = text.split() if _SIGN_OF_FORMULA.search(text) else []
     return 2 * sum(_FORMULA.search(piece) is not None for piece in pieces) > len(pieces)
 
 
 def _is_title(words: list[str]) -> bool:
     """Whether all words but those that join have capitals, as in a name or heading; a text in capitals is none."""
-    shouted = 2 * sum(word.isupper() for word in words) > len(words)
-    return not shouted and all(word[0].isupper() or word in _JOINING for word in words)
+    has_capitals = all(word[0].isupper() or word in _JOINING for word in words)
+    return has_capitals and 2 * sum(word.isupper() for word in words) <= len(words)
 
 
 def without_marker(line: str) -> str:
