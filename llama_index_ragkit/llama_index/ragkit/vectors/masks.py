@@ -23,19 +23,20 @@ class RecentMasks(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._made: dict[bytes, tuple[T, int]] = {}
+        self._made: dict[bytes, tuple[T, int]] = {}  # the last one first, each with the number of rows it allows
 
     def of(self, mask: Mask, make: Callable[[Mask], T]) -> T:
         """Return `make(mask)`, made now or kept from before."""
         key = mask.tobytes()
-        found = self._made.pop(key, None) or (make(mask), int(np.count_nonzero(mask)))
-        self._made[key] = found
-        last = list(self._made.items())[::-1]
+        made = self._made
+        found = made.get(key) or (make(mask), int(np.count_nonzero(mask)))
+        kept: dict[bytes, tuple[T, int]] = {}
         allowed = 0
-        for i, (old, (_, rows)) in enumerate(last):
-            allowed += rows
-            if i >= _FEW and (i >= _MOST or allowed > mask.size):
-                self._made.pop(old, None)
+        for i, (other, entry) in enumerate([(key, found), *(each for each in made.items() if each[0] != key)]):
+            allowed += entry[1]
+            if i < _FEW or (i < _MOST and allowed <= mask.size):
+                kept[other] = entry
+        self._made = kept  # at once, for other threads
         return found[0]
 
 
