@@ -36,6 +36,7 @@ __all__ = ["FileKVStore", "keep_in_file"]
 Value = dict[str, Any]
 
 _AT_ONCE = 1000  # entries
+_BLOCK = 2**20  # bytes that are written at once
 _BETWEEN = b", "
 
 
@@ -169,11 +170,11 @@ def _parsed(entries: bytes) -> dict[str, Value]:
 
 
 class _Encoder:
-    """The JSON of collections, piece by piece.
+    """The JSON of collections, in blocks.
 
     Attributes
     ----------
-    arrays : where the entries are, once all pieces were taken
+    arrays : where the entries are, once all blocks were taken
     size, sum : number and checksum of all bytes
     """
 
@@ -191,9 +192,21 @@ class _Encoder:
         return list(self._collections)
 
     def __iter__(self) -> Iterator[bytes]:
+        block: list[bytes] = []
+        begun = 0
         for piece in self._pieces():
-            self.size, self.sum = self.size + len(piece), zlib.crc32(piece, self.sum)
-            yield piece
+            block.append(piece)
+            self.size += len(piece)
+            if self.size - begun >= _BLOCK:
+                yield self._joined(block)
+                begun = self.size
+        yield self._joined(block)
+
+    def _joined(self, block: list[bytes]) -> bytes:
+        joined = b"".join(block)
+        block.clear()
+        self.sum = zlib.crc32(joined, self.sum)
+        return joined
 
     def _pieces(self) -> Iterator[bytes]:
         yield b"{"
