@@ -26,7 +26,7 @@ _VENUE = re.compile(
 _PLACE = re.compile(
     rf"\b(?:pp?\.|pages?|vol\.|no\.)\s?\d|\b\d+\s?\(\d+\)[:,]\s?\w?\d|\b\d+:\d+(?:[-–]\d|,\s{_PUBLISHED})"
 )
-_ADDRESS = re.compile(r"\bdoi\b|\barxiv[.:/]\S*\d|\babs/\d|\b\w+://|\bissn\b|\bisbn\b", re.IGNORECASE)
+_ADDRESS = re.compile(r"\bdoi\b|\barxiv(?:[:/]\s?\d|\.org)|\babs/\d|\b\w+://|\bissn\b|\bisbn\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(
     r"(?:\b(?:URL|Available|doi):?\s+)?(?:\b\w+://\S*|\bdoi:\s?\S+|\b10\.\d{4,}/\S+|\barxiv:\S+|\babs/\S+)",
     re.IGNORECASE,
