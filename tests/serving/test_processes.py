@@ -2,13 +2,16 @@
 
 import os
 import time
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.cases import Case, ask, chunks
 from tests.processes import Worker
-from tests.serving.places import PLACES, Place
+from tests.serving.conftest import SERVED
+from tests.serving.fault_places import FAULT_PLACES
+from tests.serving.places import Place
 
 WORKER = """
 import sys, time
@@ -49,8 +52,12 @@ with ExitStack() as stack:
 """
 
 
+# Each method in one of the two: what is tested is ragkit's, and the readers of all methods go through it.
+EACH_IN_ONE = list(zip(SERVED, cycle(FAULT_PLACES[::-1]), strict=False))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [place for place in PLACES if place.name in ("sqlite-lancedb", "postgres-pgvector")])
+@pytest.mark.parametrize(("case", "kind"), EACH_IN_ONE, ids=lambda each: each.name)
 def test_no_answer_is_torn_and_no_write_is_lost(kind: Any, case: Case, tmp_path: Path) -> None:
     """Every document has three chunks: an answer with fewer of one would be of no generation."""
     from contextlib import ExitStack
