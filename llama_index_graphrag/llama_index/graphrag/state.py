@@ -162,8 +162,9 @@ class GraphView:
 
     def named_in(self, entities: Snapshot) -> Mask:
         """Which rows are names of the view, shape (number of names,); kept for the last snapshot that was asked for."""
-        last, mask = vars(self).get("_named_in", (None, None))
-        if last is not entities or mask is None:
+        last: tuple[Snapshot | None, Mask] = vars(self).get("_named_in", (None, np.zeros(0, np.bool_)))
+        mask = last[1]
+        if last[0] is not entities:
             mask = np.zeros(len(entities), np.bool_)
             rows = entities.rows_of([name_id(name) for name in names_of(self.graph)])
             mask[rows[rows >= 0]] = True
@@ -234,7 +235,12 @@ class GraphViews:
         ----------
         allowed, ids : shape (number of chunks,); both in the order of the rows of the index
         """
-        return self._recent.of(allowed, lambda mask: self.restricted({ids[row] for row in np.flatnonzero(mask)}))
+
+        def make(mask: Mask) -> GraphView:
+            rows: list[int] = np.flatnonzero(mask).tolist()
+            return self.restricted({ids[row] for row in rows})
+
+        return self._recent.of(allowed, make)
 
     def restricted(self, allowed: Set[str]) -> GraphView:
         """The graph of only these chunks, made anew.
