@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
 
-from llama_index.pgrag import GivenMindMaps, PGRAGIndex
+from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex
 from llama_index.pgrag.maps.name_links import MapNames, NameLinks
 from llama_index.pgrag.maps.names import CellNames, cell_name
 from llama_index.pgrag.search.name_walk import NameWalk, walk_names
@@ -37,6 +37,18 @@ def after_each(writes):
         names = names.changed(write)
         nodes = {i: own for i, own in {**nodes, **write}.items() if own}
         yield nodes, names
+
+
+def test_key_phrases_that_stand_for_a_title_are_no_name_and_titles_with_commas_are_one():
+    index = PGRAGIndex(
+        [TextNode(id_="a", text="Maie sighed for a fish. Her husband, Maie said, had no fish.")],
+        extractor=OutlineExtractor(),
+        embed_model=HashEmbedding(),
+    )
+    (topic,) = {path.path[0] for path in index.graph.of_node["a"]}
+    assert "Maie" in topic.split(" · ")
+    assert cell_name(topic) == ""
+    assert cell_name("Paris, Texas (film)") == "paris texas"
 
 
 @given(some_writes)

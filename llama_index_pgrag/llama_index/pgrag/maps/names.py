@@ -8,7 +8,7 @@ from functools import cached_property
 from llama_index.ragkit.text.mentions import mentions, normalise
 from llama_index.ragkit.text.scripts import UNSPACED
 
-__all__ = ["MOST_WORDS", "CellNames", "cell_name", "name_of", "units_of", "units_of_name"]
+__all__ = ["MOST_WORDS", "PHRASES", "CellNames", "cell_name", "name_of", "units_of", "units_of_name"]
 
 _LONGEST = 100  # characters of a name; longer cells are sentences
 _UNSPACED = re.compile(f"[{UNSPACED}]")
@@ -16,6 +16,11 @@ _UNIT = re.compile(f"[{UNSPACED}]|[^\\s{UNSPACED}]+")
 
 MOST_WORDS = 6
 """Largest number of words of a name in a sentence; of characters in scripts without spaces."""
+
+PHRASES = " · "
+"""Between the key phrases that are the topic of a passage without a title. Such a topic is no name: a question that has
+"Maie" does not mean "Maie · husband · fish".
+"""
 
 _ADDED = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")  # the name of "The Glass Wall (film)" is "The Glass Wall"
 
@@ -76,5 +81,5 @@ def name_of(text: str) -> str:
 
 
 def cell_name(text: str) -> str:
-    """The name by which a cell is found; "" if the cell is too long to be a name."""
-    return name_of(text) if len(text) <= _LONGEST else ""
+    """The name by which a cell is found; "" if the cell is too long to be a name, or consists of key phrases."""
+    return "" if len(text) > _LONGEST or PHRASES in text else name_of(text)

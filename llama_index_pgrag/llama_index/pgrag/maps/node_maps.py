@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.mind_map import Path
+from llama_index.pgrag.maps.names import PHRASES
 from llama_index.ragkit.text.held import TextWords
 
 __all__ = ["TOPIC", "Need", "NodeMap", "in_text", "node_maps"]
@@ -67,7 +68,7 @@ def node_maps(texts: Sequence[str], topic: str, parts: Sequence[tuple[Sequence[i
     for i, found in enumerate(maps):
         found.needs = [(TOPIC, 0, other) for other in _holders(topic, i, words, range(len(words)))]
         if found.needs:
-            found.own_topic = ", ".join(key_phrases(texts[i], _TOPIC_PHRASES)) or " ".join(texts[i].split()[:8])
+            found.own_topic = PHRASES.join(key_phrases(texts[i], _TOPIC_PHRASES)) or " ".join(texts[i].split()[:8])
     for places, paths in parts:
         for path in paths:
             shares = {i: in_text(path, words[i]) for i in places}

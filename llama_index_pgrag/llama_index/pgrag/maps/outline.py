@@ -11,6 +11,7 @@ from collections import Counter
 
 from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.mind_map import Path
+from llama_index.pgrag.maps.names import PHRASES
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.statements import is_statement, line_sentences, without_marker
@@ -45,7 +46,7 @@ def outline(passage: PassageText, language: str | None = None) -> tuple[str, lis
         facts = [((), title)]
     if not facts:
         return title, []
-    topic = (title or ", ".join(key_phrases(text, _TOPIC_PHRASES)) or facts[0][1])[:_LONGEST_TOPIC]
+    topic = (title or PHRASES.join(key_phrases(text, _TOPIC_PHRASES)) or facts[0][1])[:_LONGEST_TOPIC]
     branches = _branches(facts, [p for p in key_phrases(text, _ROUTE_PHRASES) if p.casefold() not in topic.casefold()])
     paths = [(topic, *routes, *branch, fact) for (routes, fact), branch in zip(facts, branches, strict=True)]
     return topic, list(dict.fromkeys(paths))
