@@ -69,14 +69,15 @@ def test_growth_in_any_steps_gives_the_scores_of_the_formula(steps, question):
         assert scores_by_id(found, question) == pytest.approx({n: s for n, s in wanted.items() if s})
 
 
+@pytest.mark.parametrize("step", [3, 10])  # many runs of removed texts, and few
 @pytest.mark.parametrize("largest", [1, 3, 1000])
-def test_the_size_of_blocks_changes_no_score(monkeypatch, largest):
+def test_the_size_of_blocks_changes_no_score(monkeypatch, largest, step):
     monkeypatch.setattr(lexical_index, "_LARGEST_BLOCK", largest)
     texts = {f"t{i}": f"loom {'silk ' * (i % 4)} number{i}" for i in range(40)}
     index = LexicalIndex()
     for name, text in texts.items():
         index = index.changed((), {name: lexical_terms(text)})
-    gone = [f"t{i}" for i in range(0, 40, 3)]
+    gone = [f"t{i}" for i in range(0, 40, step)]
     index = index.changed([*gone, "unknown"], {})
     left = {name: text for name, text in texts.items() if name not in gone}
     for found in (index, at_once(left)):

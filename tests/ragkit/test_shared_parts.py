@@ -16,7 +16,7 @@ from llama_index.ragkit.llm import embeddings as embedding
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.nodes import title_of
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.vectors.masks import RecentMasks, shown
+from llama_index.ragkit.vectors.masks import FEW, RecentMasks, shown
 
 
 def test_a_ranking_goes_deeper_only_when_it_is_used_up() -> None:
@@ -170,7 +170,12 @@ def test_masks_in_use_are_kept_four_and_more_if_they_divide_the_rows_among_them(
     assert [recent.of(mask, make)[0] for mask in [*tenants, *tenants]] == [*range(10), *range(10)]
     assert made == list(range(10))
 
+    few = RecentMasks[list[int]](FEW)  # where the size does not depend on the mask, only the last four stay
+    for mask in [*tenants, *tenants[-4:]]:
+        few.of(mask, make)
+    assert made[10:] == list(range(10))
+
     almost_all = [np.arange(20) != i for i in range(6)]
     for mask in [*almost_all, almost_all[2], almost_all[0]]:  # the third is in use, the first is not
         recent.of(mask, make)
-    assert made[10:] == [1, 0, 0, 0, 0, 0, 1]
+    assert made[20:] == [1, 0, 0, 0, 0, 0, 1]

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::Deprecat
 SPLIT = [SentenceSplitter(chunk_size=24, chunk_overlap=0)]
 BEFORE = [Document(id_="A", text=" ".join(TEXTS[:3])), Document(id_="B", text=" ".join(TEXTS[3:6]))]
 WRITTEN = Document(id_="X", text=" ".join(["Zanzibar exports cloves.", *TEXTS]), metadata={"note": "zanzibar"})
-# Each method in one of the places: what takes rows back is ragkit's.
+# Each method in one of the two places: ragkit takes the rows back.
 each_in_one = pytest.mark.parametrize(
     ("case", "kind"), list(zip(SERVED, cycle(FAULT_PLACES), strict=False)), ids=lambda each: each.name
 )

@@ -52,7 +52,7 @@ with ExitStack() as stack:
 """
 
 
-# Each method in one of the two: what is tested is ragkit's, and the readers of all methods go through it.
+# Each method in one of the two places: the locks and the commits that are tested are ragkit's.
 EACH_IN_ONE = list(zip(SERVED, cycle(FAULT_PLACES[::-1]), strict=False))
 
 

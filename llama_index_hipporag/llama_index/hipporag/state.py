@@ -19,7 +19,7 @@ from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.packed_phrases import PackedPhrases
-from llama_index.ragkit.vectors.masks import RecentMasks
+from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["HippoRAGState", "extracts_terms", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
@@ -207,7 +207,7 @@ class HippoRAGState:
 
     @cached_property
     def _restricted(self) -> RecentMasks[KnowledgeGraph]:
-        return RecentMasks()
+        return RecentMasks(FEW)
 
     def ordered(self, passages: Sequence[int]) -> list[int]:
         """Passages in canonical order, which breaks ties."""

@@ -20,7 +20,7 @@ from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
 from llama_index.ragkit.text.packed_phrases import PackedPhrases
-from llama_index.ragkit.vectors.masks import RecentMasks
+from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 
 __all__ = ["TOPIC_WEIGHT", "LinkedNodes", "MapNames", "NameLinks", "NodeNames", "long_facts"]
 
@@ -290,7 +290,7 @@ class NameLinks:
 
     @cached_property
     def _parts(self) -> RecentMasks["LinkedNodes"]:
-        return RecentMasks()
+        return RecentMasks(FEW)
 
     def part(self, allowed: NDArray[np.bool_] | None) -> "LinkedNodes":
         """The links of the allowed nodes, as if there were no others; of all nodes for None."""

@@ -45,7 +45,7 @@ def local_model(name: str) -> str:
     >>> local_model("BAAI/bge-small-en"), local_model("local:models/bge"), local_model("default")
     ('local:BAAI/bge-small-en', 'local:models/bge', 'default')
     """
-    return name if name == "default" or name.startswith(("local:", "clip:")) else f"local:{name}"
+    return name if name.split(":")[0] in ("default", "local", "clip") else f"local:{name}"
 
 
 def embed_texts(

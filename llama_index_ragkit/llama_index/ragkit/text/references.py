@@ -28,7 +28,7 @@ _PLACE = re.compile(
 )
 _ADDRESS = re.compile(r"\bdoi\b|\barxiv(?:[:/]\s?\d|\.org)|\babs/\d|\b\w+://|\bissn\b|\bisbn\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(
-    r"(?:\b(?:URL|Available|doi):?\s+)?(?:\b\w+://\S*|\bdoi:\s?\S+|\b10\.\d{4,}/\S+|\barxiv:\S+|\babs/\S+)",
+    r"(?:\b(?:URL|Available|doi):?\s+)?(?:\b\w+://\S*|\bdoi:\s?\S+|\b10\.\d{4,}/\S+|\barxiv:\S+|\babs/\d\S*)",
     re.IGNORECASE,
 )
 _LONGEST = 1_500  # characters

@@ -93,8 +93,9 @@ def line_sentences(text: str, language: str | None = None) -> list[str]:
     ['They burned oil.', 'It was dear.', '[3] A. Lee and B. Roe. Lamps. J. Light 3(2):14, 1912.']
     """
     found: list[str] = []
-    for whole, lines in groupby(text.split("\n"), is_reference):
-        found += lines if whole else split_sentences("\n".join(lines), language)  # noqa: B031
+    for whole, group in groupby(text.split("\n"), is_reference):
+        lines = list(group)
+        found += lines if whole else split_sentences("\n".join(lines), language)
     return [" ".join(sentence.split()) for sentence in found if any(map(str.isalnum, sentence))]
 
 

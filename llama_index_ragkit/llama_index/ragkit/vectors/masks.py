@@ -8,21 +8,25 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.snapshot import Mask
 
-__all__ = ["RecentMasks", "shown"]
+__all__ = ["FEW", "RecentMasks", "shown"]
 
 T = TypeVar("T")
-_FEW, _MOST = 4, 64
+FEW = 4  # masks
 
 
 class RecentMasks(Generic[T]):
     """What was made for recent masks, so that a filter in use costs nothing.
 
-    Kept are the last four, and of more the last that together allow no more rows than there are, at most 64: filters
-    that divide the rows among them, such as those of tenants, are all kept, and take no more memory than one of all
-    rows.
+    Kept are the last four, and of more the last that together allow no more rows than there are. So filters that divide
+    the rows among them, such as those of tenants, are all kept, and take the memory of one that allows all rows.
+
+    Parameters
+    ----------
+    most : how many are kept at most; `FEW` where what is made is as large as the index, whatever the mask allows
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
         self._made: dict[bytes, tuple[T, int]] = {}  # the last one first, each with the number of rows it allows
 
     def of(self, mask: Mask, make: Callable[[Mask], T]) -> T:
@@ -34,7 +38,7 @@ class RecentMasks(Generic[T]):
         allowed = 0
         for i, (other, entry) in enumerate([(key, found), *(each for each in made.items() if each[0] != key)]):
             allowed += entry[1]
-            if i < _FEW or (i < _MOST and allowed <= mask.size):
+            if i < FEW or (i < self._most and allowed <= mask.size):
                 kept[other] = entry
         self._made = kept  # at once, for other threads
         return found[0]
