@@ -102,7 +102,9 @@ def test_any_inserts_and_deletes_give_the_graph_of_what_is_left(
         change = changed(graph, removed, added)
         graph = change.graph
         view = GraphView(graph, view.clustering, view.config, "").following(view, change.touched)
-        assert listed(vars(view)["arrays"]) == listed(GraphArrays.of(graph))
+        if data.draw(st.booleans()):  # else the changes of several writes come at once
+            assert listed(view.arrays) == listed(GraphArrays.of(graph))
+        assert graph.relations == sum(map(len, graph.links.values())) / 2
         shuffled = list(graph.chunks.values())
         data.draw(st.randoms(use_true_random=False)).shuffle(shuffled)
         assert graph == statement_graph(shuffled)

@@ -10,7 +10,8 @@ import numpy as np
 from llama_index.gemrag.layer import Centre, Layer
 from llama_index.gemrag.themes.member_rows import MemberRows
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
-from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
+from llama_index.ragkit.text.layered_mapping import with_changes
+from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.vectors.masks import RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 

@@ -272,7 +272,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         judgements = yield from self._judged(graph, judgements, written, ask=True)
         merged = yield from self._merged(graph, judgements, documents | written)
         yield from self._store(state, part, merged.graph, change.added)
-        touched = removed.touched.also(grown.touched).also(merged.touched)
+        touched = Touched.of([removed.touched, grown.touched, merged.touched])
         new = self._changed(state, merged.graph, touched, dict.fromkeys(reports), judgements)
         return (yield from self.write_reports(new)) if self.summarizes and not change.more else new
 
@@ -300,7 +300,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             grown = yield from self.rows.change(part.graph, graph, part.tokens, tokens)
             counters["tokens"] = counters.get("tokens", 0) + grown
         else:
-            counters.update(entities=len(graph.entities), relations=sum(map(len, graph.links.values())) // 2)
+            counters.update(entities=len(graph.entities), relations=graph.relations)
 
     # -- names --------------------------------------------------------------------------------------
 
@@ -365,7 +365,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self._count_reports(-len(gone))
         self.storage.struct.counters.update(
             entities=len(view.graph.entities),
-            relations=sum(map(len, view.graph.links.values())) // 2,
+            relations=view.graph.relations,
             communities=len(view.hierarchy),
         )
         return state

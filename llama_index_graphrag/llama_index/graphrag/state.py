@@ -28,7 +28,7 @@ from llama_index.graphrag.search.chunk_scores import chunk_shares
 from llama_index.graphrag.search.linking import KnownEntities, known_names
 from llama_index.ragkit import Snapshot, content_id
 from llama_index.ragkit.steps import immediate
-from llama_index.ragkit.text.packed_mapping import with_changes
+from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.masks import RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -108,6 +108,7 @@ class GraphView:
     maker : fingerprint of the summarizer
     whole : whether the chunks are all chunks of their scopes, so that the reports are those of the index
     part : entities and chunks that were read for a question, without statements; None for those of the graph
+    earlier : arrays of a graph before, and the changes of each write since then
     """
 
     graph: StatementGraph
@@ -116,20 +117,29 @@ class GraphView:
     maker: str
     whole: bool = True
     part: KnownPart | None = None
+    earlier: tuple[GraphArrays, tuple[Touched, ...]] | None = None
 
     @cached_property
     def arrays(self) -> GraphArrays:
-        """The data that a search for chunks needs."""
-        return GraphArrays.of(self.graph)
+        """The data that a search for chunks needs; after writes, those of an earlier graph with all of its changes."""
+        if self.earlier is None:
+            return GraphArrays.of(self.graph)
+        arrays, changes = self.earlier
+        return arrays.updated(self.graph, Touched.of(changes))
 
     def following(self, earlier: "GraphView", touched: Touched) -> "GraphView":
-        """This view; if an earlier one has arrays, with these arrays updated.
+        """This view, whose arrays come from those of an earlier view as soon as a question needs them.
 
         Parameters
         ----------
         touched : the changes since then
         """
-        return self.over(earlier.arrays.updated(self.graph, touched)) if "arrays" in vars(earlier) else self
+        if "arrays" in vars(earlier):
+            return replace(self, earlier=(earlier.arrays, (touched,)))
+        if earlier.earlier is None:
+            return self
+        arrays, changes = earlier.earlier
+        return replace(self, earlier=(arrays, (*changes, touched)))
 
     def over(self, arrays: GraphArrays) -> "GraphView":
         """This view with given arrays."""
@@ -258,7 +268,7 @@ class GraphViews:
         sizes = Counter(chunk.scope for chunk in chunks.values())
         seen = Counter(chunk.scope for chunk in graph.chunks.values())
         whole = all(sizes[scope] == number for scope, number in seen.items())
-        return replace(self.everything, graph=graph, whole=whole)
+        return replace(self.everything, graph=graph, whole=whole, earlier=None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from llama_index.pgrag.maps.name_links import MapNames, NameLinks, NodeNames
 from llama_index.pgrag.maps.names import name_of
 from llama_index.pgrag.maps.node_maps import TOPIC
 from llama_index.ragkit.ids import content_id
+from llama_index.ragkit.text.layered_mapping import LayeredMapping
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["KINDS", "FactPath", "Facts", "MindMap", "PseudoGraph", "fact_paths", "maps_of"]
@@ -267,7 +268,10 @@ class PseudoGraph:
         graph : equal to the graph of all remaining nodes, written at once
         dropped : kind of cell -> ids that were removed
         """
-        maps, map_of, of_node = dict(self.maps), dict(self.map_of), dict(self.of_node.items())
+        forget = bool(removed) or not self.of_node.keys().isdisjoint(new)
+        maps = LayeredMapping.over(self.maps, forget)
+        map_of = LayeredMapping.over(self.map_of, forget)
+        of_node = LayeredMapping.over(self.of_node, forget)
         before = {fact.id: fact for node_id in {*removed, *new} for fact in of_node.pop(node_id, ())}
         after = {fact.id: fact for facts in new.values() for fact in facts}
         of_node.update((node_id, tuple(facts)) for node_id, facts in new.items() if facts)

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.aligned_words import AlignedWords
+from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
-from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
+from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.sprag.documents.entry import DocumentEntry
@@ -84,13 +85,14 @@ class SpRAGState:
         documents : the written documents, and None for removed ones
         headers : of the written chunks, "" for those without one
         """
+        forget = bool(removed)
         gone: dict[str, str | None] = {i: None for i in removed if i not in headers}
         placed = {i: key for key, entry in documents.items() if entry is not None for i in entry.chunks}
         return SpRAGState(
             chunks,
-            with_changes(self.documents, documents),
-            with_changes(self.document_of, {**placed, **gone}),
-            with_changes(self.headers, {**gone, **{i: header or None for i, header in headers.items()}}),
+            with_changes(self.documents, documents, forget),
+            with_changes(self.document_of, {**placed, **gone}, forget),
+            with_changes(self.headers, {**gone, **{i: header or None for i, header in headers.items()}}, forget),
             plain,
             lexical,
         )

@@ -1,7 +1,7 @@
 """How a statement graph changes when chunks come and go."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ from llama_index.graphrag.graph.statement import AnyStatement, ChunkStatements
 from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, resolved
 from llama_index.graphrag.graph.touched import Touched
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.text.layered_mapping import LayeredMapping
 
 __all__ = ["GraphChange", "changed", "resolved_graph", "statement_graph"]
 
@@ -55,7 +56,7 @@ def resolved_graph(chunks: Iterable[ChunkStatements], short: Mapping[str, Mappin
     short : document -> normalised name -> the name that stands for it there
     """
     given = {chunk.chunk_id: chunk for chunk in chunks}
-    index = _Index(StatementGraph())
+    index = _Index(StatementGraph(), forget=False)
     documents: dict[str, set[str]] = {}
     for chunk in given.values():
         index.add(chunk, short.get(chunk.document, {}))
@@ -97,11 +98,13 @@ def changed(
     if not removed and not new and not same:
         return GraphChange(graph)
     gone = {chunk_id for chunk_id in removed if chunk_id in graph.chunks and chunk_id not in new}
-    rewritten = _unmerged(graph, gone | (new.keys() & graph.chunks.keys()), new)
+    out = gone | {chunk_id for chunk_id in new if chunk_id in graph.chunks}
+    rewritten = _unmerged(graph, out, new)
     new |= rewritten
-    out = gone | (new.keys() & graph.chunks.keys())
+    out |= rewritten.keys()
 
-    chunks = dict(graph.chunks)
+    forget = bool(out)
+    chunks = LayeredMapping.over(graph.chunks, forget)
     members: dict[str, set[str]] = {}  # of the documents that change
     for chunk_id in out:
         document = chunks.pop(chunk_id).document
@@ -114,7 +117,9 @@ def changed(
         if document in graph.documents:
             members.setdefault(document, set(graph.documents[document]))
 
-    documents, short, judged = dict(graph.documents), dict(graph.short), dict(graph.same)
+    documents = LayeredMapping.over(graph.documents, forget)
+    short = LayeredMapping.over(graph.short, forget)
+    judged = LayeredMapping.over(graph.same, forget)
     again: set[str] = set()  # chunks that stay, with names that stand for other entities than before
     for document, ids in members.items():
         here = [chunks[chunk_id] for chunk_id in ids]
@@ -133,7 +138,7 @@ def changed(
         _put(short, document, after)
         _put(judged, document, pairs)
 
-    index = _Index(graph)
+    index = _Index(graph, forget)
     for chunk_id in out | again:
         old = graph.chunks[chunk_id]
         index.remove(old, graph.short.get(old.document, {}))
@@ -141,6 +146,7 @@ def changed(
         index.add(chunks[chunk_id], short.get(chunks[chunk_id].document, {}))
     entities, links = index.finished()
     after_write = StatementGraph(chunks, documents, judged, short, entities, links)
+    vars(after_write)["relations"] = graph.relations + index.more_pairs
     touched = Touched(index.touched, frozenset(out | new.keys() | again))
     return GraphChange(after_write, tuple(rewritten[chunk_id] for chunk_id in sorted(rewritten)), touched)
 
@@ -158,7 +164,7 @@ def _unmerged(graph: StatementGraph, gone: set[str], new: Mapping[str, ChunkStat
     return {chunk_id: chunk for chunk_id, chunk in left.items() if chunk != graph.chunks[chunk_id]}
 
 
-def _put(values: dict[str, T], key: str, value: T) -> None:
+def _put(values: MutableMapping[str, T], key: str, value: T) -> None:
     """Put a value, or delete the key if the value is empty."""
     if value:
         values[key] = value
@@ -169,9 +175,10 @@ def _put(values: dict[str, T], key: str, value: T) -> None:
 class _Index:
     """Entities and links being edited; untouched ones are shared with the old graph."""
 
-    def __init__(self, graph: StatementGraph) -> None:
-        self._entities: dict[str, Occurrences] = dict(graph.entities)
-        self._links: dict[str, Mapping[str, Occurrences]] = dict(graph.links)
+    def __init__(self, graph: StatementGraph, forget: bool) -> None:
+        self._before = graph
+        self._entities = LayeredMapping.over(graph.entities, forget)
+        self._links = LayeredMapping.over(graph.links, forget)
         self._own_entities: dict[str, dict[str, int]] = {}
         self._own_rows: dict[str, dict[str, Occurrences]] = {}
         self._own_pairs: dict[tuple[str, str], dict[str, int]] = {}
@@ -204,7 +211,13 @@ class _Index:
             pairs[other].add(one)
         return {key: frozenset(others) for key, others in pairs.items()}
 
-    def finished(self) -> tuple[dict[str, Occurrences], dict[str, Mapping[str, Occurrences]]]:
+    @property
+    def more_pairs(self) -> int:
+        """How many pairs there are more than before."""
+        before = self._before.links
+        return sum(bool(where) - (other in before.get(one, ())) for (one, other), where in self._own_pairs.items())
+
+    def finished(self) -> tuple[Mapping[str, Occurrences], Mapping[str, Mapping[str, Occurrences]]]:
         """Entities and links, without those that no chunk states."""
         for (one, other), where in self._own_pairs.items():
             if not where:

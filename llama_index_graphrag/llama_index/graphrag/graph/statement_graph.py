@@ -7,6 +7,7 @@ equals that of the remaining chunks (:func:`~llama_index.graphrag.graph.changes.
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from llama_index.graphrag.graph.statement import (
     AnyStatement,
@@ -86,6 +87,11 @@ class StatementGraph:
         normal = normalise(name)
         full = self.short.get(document, {}).get(normal, normal)
         return full and scoped(scope_of(document), full)
+
+    @cached_property
+    def relations(self) -> int:
+        """How many pairs of entities are stated; a write counts only those that it changed."""
+        return sum(map(len, self.links.values())) // 2
 
     # -- statements ---------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """`Touched`: the entities, pairs and chunks that a write may have changed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 __all__ = ["Touched"]
@@ -15,7 +15,7 @@ class Touched(NamedTuple):
     chunks : ids of chunks that were added or removed, or name other entities than before
     """
 
-    pairs: Mapping[str, frozenset[str]]
+    pairs: Mapping[str, Set[str]]
     chunks: frozenset[str]
 
     @classmethod
@@ -23,9 +23,13 @@ class Touched(NamedTuple):
         """No change."""
         return cls({}, frozenset())
 
-    def also(self, other: "Touched") -> "Touched":
-        """The changes of both."""
-        keys = self.pairs.keys() | other.pairs.keys()
-        none = frozenset[str]()
-        pairs = {key: self.pairs.get(key, none) | other.pairs.get(key, none) for key in keys}
-        return Touched(pairs, self.chunks | other.chunks)
+    @classmethod
+    def of(cls, changes: Iterable["Touched"]) -> "Touched":
+        """All changes of several writes."""
+        pairs: dict[str, set[str]] = {}
+        chunks: set[str] = set()
+        for change in changes:
+            for key, others in change.pairs.items():
+                pairs.setdefault(key, set()).update(others)
+            chunks |= change.chunks
+        return cls(pairs, frozenset(chunks))

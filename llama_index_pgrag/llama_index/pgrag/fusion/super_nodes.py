@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from llama_index.pgrag.config import Fusion
 from llama_index.pgrag.fusion.linkage import components, leader_clusters
+from llama_index.ragkit.text.layered_mapping import LayeredMapping
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["Ids", "SuperNodes", "restore", "update"]
@@ -101,7 +102,9 @@ class SuperNodes:
         ----------
         before, after : the earlier and the current super nodes of the rows of these components
         """
-        component_of, members, groups = dict(self.component_of), dict(self.members), dict(self.groups)
+        component_of = LayeredMapping.over(self.component_of, forget=False)  # ids
+        members = LayeredMapping.over(self.members, forget=False)
+        groups = LayeredMapping.over(self.groups, forget=False)
         for name, ids in before.members.items():
             del members[name], groups[name]
             for row_id in ids:

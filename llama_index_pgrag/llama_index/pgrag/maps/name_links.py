@@ -18,7 +18,8 @@ from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.maps.names import CellNames, cell_name, name_of, units_of, units_of_name
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
+from llama_index.ragkit.text.layered_mapping import with_changes
+from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.text.packed_phrases import PackedPhrases
 from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 
@@ -107,7 +108,7 @@ class FactWords:
             changes[word] = tuple([node_id for node_id in self.nodes[word] if node_id not in gone]) or None
         for word, node_ids in _nodes_by_word(new).items():
             changes[word] = (*(changes.get(word, self.nodes.get(word)) or ()), *node_ids)
-        return FactWords(with_changes(self.nodes, changes))
+        return FactWords(with_changes(self.nodes, changes, forget=bool(gone)))
 
     def having(self, names: Iterable[str]) -> set[str]:
         """The nodes that have all words of one of these names."""
@@ -158,6 +159,7 @@ class MapNames:
         paths : node -> its fact paths, for each node that was written or removed; empty for a removed node
         """
         gone = {node_id: self.nodes[node_id] for node_id in paths if node_id in self.nodes}
+        forget = bool(gone)
         written = {node_id: own for node_id, own in paths.items() if own}
         written_topics = [cell_name(own[0][0]) for own in written.values()]
         topics, left, come = _counted(self.topics, [names.topic for names in gone.values()], written_topics)
@@ -169,7 +171,7 @@ class MapNames:
             now = before.mentioning(known)
             if now.found != before.found:
                 gone[node_id], new[node_id] = before, now
-        nodes = with_changes(self.nodes, {**dict.fromkeys(gone), **new})
+        nodes = with_changes(self.nodes, {**dict.fromkeys(gone), **new}, forget)
         out, into = ([name for names in some.values() for name in names.all] for some in (gone, new))
         counts, removed, added = _counted(self.counts, out, into)
         return MapNames(nodes, self.known.changed(removed, added), counts, topics, words)
@@ -177,7 +179,7 @@ class MapNames:
 
 def _counted(
     counts: Mapping[str, int], out: Iterable[str], into: Iterable[str]
-) -> tuple[dict[str, int], list[str], list[str]]:
+) -> tuple[Mapping[str, int], list[str], list[str]]:
     """Counts of names after some were removed and others added, without counts of 0; and the names that have none any
     more, and those that had none.
     """
@@ -185,7 +187,11 @@ def _counted(
     more.subtract(out)
     after = {name: counts.get(name, 0) + count or None for name, count in sorted(more.items()) if name}
     left = [name for name, count in after.items() if not count and name in counts]
-    return with_changes(counts, after), left, [name for name, count in after.items() if count and name not in counts]
+    return (
+        with_changes(counts, after, forget=bool(left)),
+        left,
+        [name for name, count in after.items() if count and name not in counts],
+    )
 
 
 class TopicMention(NamedTuple):

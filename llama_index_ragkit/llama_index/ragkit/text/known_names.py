@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.text.function_words import function_words, written_language
+from llama_index.ragkit.text.layered_mapping import LayeredMapping
 from llama_index.ragkit.text.mentions import is_name, mentions, names_part, normalise
 from llama_index.ragkit.text.names import WORD, Mention, names
-from llama_index.ragkit.text.packed_mapping import with_changes
 from llama_index.ragkit.text.packed_phrases import PackedPhrases, SplitPhrases
 from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
 from llama_index.ragkit.text.stemmed_phrases import PhraseTable
@@ -176,7 +176,9 @@ class KnownNames:
         removed, added : distinct; known phrases to remove, unknown ones to add
         """
         gone = [self.numbers[phrase] for phrase in removed]
-        phrases, numbers = list(self.phrases), with_changes(self.numbers, dict.fromkeys(removed))
+        phrases, numbers = list(self.phrases), LayeredMapping.over(self.numbers, forget=bool(removed))
+        for phrase in removed:
+            del numbers[phrase]
         for row in gone:
             phrases[row] = ""
         free = sorted([*self._free, *gone], reverse=True)

@@ -8,26 +8,11 @@ from typing import Any, Generic, TypeVar
 from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.text.packed_words import PackedNames, PackedWords
 
-__all__ = ["PackedMapping", "with_changes"]
+__all__ = ["PackedMapping"]
 
 T = TypeVar("T")
 
 _OFTEN = 4  # looking up one name takes as long as making this many values of a dictionary
-
-
-def with_changes(values: Mapping[str, T], changes: Mapping[str, T | None]) -> dict[str, T]:
-    """A copy of a mapping, :class:`PackedMapping` or not, with some values changed; None removes one.
-
-    >>> with_changes({"loom": 1, "silk": 2}, {"loom": None, "shed": 3})
-    {'silk': 2, 'shed': 3}
-    """
-    found = values.copy() if isinstance(values, dict) else dict(values.items())
-    for name, value in changes.items():
-        if value is None:
-            found.pop(name, None)
-        else:
-            found[name] = value
-    return found
 
 
 class PackedMapping(Mapping[str, T], Generic[T]):

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from llama_index.ragkit.nested_arrays import Arrays, part_of
-from llama_index.ragkit.text.packed_mapping import PackedMapping, with_changes
+from llama_index.ragkit.text.layered_mapping import LayeredMapping
+from llama_index.ragkit.text.packed_mapping import PackedMapping
 
 __all__ = ["Summary", "Tree", "summary_id"]
 
@@ -136,7 +137,8 @@ class Tree:
 
     def _edited(self, removed: Iterable[str], new: Mapping[str, Summary]) -> "Tree":
         """A copy without the removed summaries and with the new ones; a summary in both is kept."""
-        summaries, parents = with_changes(self.summaries, {}), with_changes(self.parents, {})
+        summaries = LayeredMapping.over(self.summaries, forget=False)  # ids
+        parents = LayeredMapping.over(self.parents, forget=False)
         for name in removed:
             for child in summaries.pop(name).children:
                 left = tuple(parent for parent in parents[child] if parent != name)
