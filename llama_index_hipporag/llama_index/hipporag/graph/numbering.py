@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.vectors.row_records import RowsView
+
 __all__ = ["Numbering"]
 
 T = TypeVar("T", bound=Hashable)
@@ -68,8 +70,8 @@ class Numbering(Mapping[T, int]):
 
     @property
     def sequence(self) -> Sequence[T]:
-        """The keys by number; packed ones as they are."""
-        return self._stored if self._own is None else list(self)
+        """The keys by number, without a copy."""
+        return self._stored if self._own is None else RowsView(self._own[0].__getitem__, range(self._size), None)
 
     def at(self, number: int) -> T:
         """The key of a number, from 0.
