@@ -5,11 +5,12 @@ A test that looks calls `gc.freeze` before it, which leaves out all that was the
 
 import gc
 from collections.abc import Iterator
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-__all__ = ["arrays_with", "texts_with"]
+__all__ = ["arrays_with", "texts_in", "texts_with"]
 
 
 def _objects() -> Iterator[Any]:
@@ -36,3 +37,16 @@ def arrays_with(numbers: bytes) -> list[np.ndarray[Any, Any]]:
 def texts_with(part: str) -> list[str]:
     """All strings that contain this one, and are not equal to it."""
     return [thing for thing in _objects() if type(thing) is str and part in thing and thing != part]
+
+
+def texts_in(root: object) -> set[str]:
+    """All strings that an object refers to, itself or through others."""
+    texts, seen, todo = set[str](), {id(root)}, [root]
+    while todo:
+        for thing in gc.get_referents(todo.pop()):
+            if isinstance(thing, str):
+                texts.add(thing)
+            elif not isinstance(thing, type | FunctionType | ModuleType) and id(thing) not in seen:
+                seen.add(id(thing))
+                todo.append(thing)
+    return texts

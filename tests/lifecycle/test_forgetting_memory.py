@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from llama_index.core.schema import Document
 from tests.cases import Case, ask
-from tests.memory import arrays_with
+from tests.memory import arrays_with, texts_in
 
 TEXTS = [
     "Otto Lindqvist founded the Bergslund Glassworks in 1871.",
     "The Bergslund Glassworks stands at Lake Tovel, where Clara Ashdown was born.",
     "Clara Ashdown wrote the history of Lake Tovel and its ferries.",
 ]
+PARTS = ["zygmunt quaternion", "forty barometers", "frozen strait"]
 SECRET = "Zygmunt Quaternion smuggled forty barometers across the frozen strait."
 
 
@@ -69,3 +70,26 @@ def test_a_state_that_a_query_still_uses_keeps_its_vectors_until_the_query_ends(
     del state
     gc.collect()
     assert _held(forms) == []
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_no_state_holds_deleted_text(case: Case, asked):
+    """Even where the state after a write shares the values that the write did not change with the state before."""
+
+    def held():
+        return [text[:80] for text in texts_in(index.state) if any(part in text.lower() for part in PARTS)]
+
+    index = case.from_documents(_documents()[:3])
+    ask(index, TEXTS[0])
+    for i in range(3):
+        index.insert(Document(text=f"{SECRET} Colleague {i} of Clara Ashdown watched.", id_=f"S{i}"))
+        if asked:
+            ask(index, SECRET)
+    before = held()
+    for i in range(3):
+        index.delete_ref_doc(f"S{i}", delete_from_docstore=True)
+    if case.name != "pgrag":  # which brings its names up to date at the next question
+        assert held() == []
+    ask(index, TEXTS[0])
+    assert bool(before) == (case.name in ("gemrag", "graphrag", "hipporag", "pgrag", "raptor"))
+    assert held() == []

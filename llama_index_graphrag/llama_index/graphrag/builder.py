@@ -241,12 +241,19 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         touched: Touched,
         reports: Mapping[str, WrittenReport | None],
         judgements: Judgements,
+        forget: bool = False,
     ) -> GraphRAGState:
-        """The state after a write if the whole index is in memory, else the given one."""
+        """The state after a write if the whole index is in memory, else the given one.
+
+        Parameters
+        ----------
+        forget : whether names were removed
+        """
         chunks, entities = self.storage.space().whole(), self.storage.space(ENTITIES).whole()
         if chunks is None or entities is None:
             return state
         view = self._view(graph).following(state.everything, touched)
+        view = view.without_earlier() if forget else view
         return state.changed(chunks, entities, view, reports, judgements)
 
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
@@ -273,7 +280,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         merged = yield from self._merged(graph, judgements, documents | written)
         yield from self._store(state, part, merged.graph, change.added)
         touched = Touched.of([removed.touched, grown.touched, merged.touched])
-        new = self._changed(state, merged.graph, touched, dict.fromkeys(reports), judgements)
+        new = self._changed(state, merged.graph, touched, dict.fromkeys(reports), judgements, forget=bool(gone))
         return (yield from self.write_reports(new)) if self.summarizes and not change.more else new
 
     def _begin(self, state: GraphRAGState) -> Steps[None]:

@@ -141,6 +141,10 @@ class GraphView:
         arrays, changes = earlier.earlier
         return replace(self, earlier=(arrays, (*changes, touched)))
 
+    def without_earlier(self) -> "GraphView":
+        """This view with arrays that are up to date, if it has any, so that it holds no removed name."""
+        return self if self.earlier is None else replace(self, earlier=None).over(self.arrays)
+
     def over(self, arrays: GraphArrays) -> "GraphView":
         """This view with given arrays."""
         vars(self)["arrays"] = arrays

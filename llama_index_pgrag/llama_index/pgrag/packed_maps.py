@@ -44,7 +44,7 @@ def unpack_maps(arrays: Arrays, chunks: Snapshot) -> PseudoGraph:
         maps=LaterMapping(whole, "graph.maps"),
         map_of=LaterMapping(whole, "graph.map_of"),
         of_node=facts,
-        names=NamesLater(MapNames(), facts),
+        names=NamesLater((MapNames(), facts)),
         links=NameLinks.of_arrays(part_of(arrays, "links")),
     )
 

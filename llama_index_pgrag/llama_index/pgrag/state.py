@@ -110,32 +110,37 @@ Facts = Mapping[str, Sequence[FactPath]]
 class NamesLater:
     """The names of the maps, which are brought up to date when a question first needs them.
 
+    From then on it holds no name of a removed node.
+
     Attributes
     ----------
-    earlier : the names before some writes
-    since : the facts of each node that was written or removed since
+    pending : the names before some writes, and the facts of each node that was written or removed since
     links : links of names as they last were, or earlier
     """
 
-    earlier: MapNames = field(default_factory=MapNames)
-    since: Facts = field(default_factory=dict)
+    pending: tuple[MapNames, Facts] = (MapNames(), MappingProxyType({}))
     links: NameLinks = field(default_factory=NameLinks)
 
     @cached_property
     def now(self) -> MapNames:
         """The current names."""
-        return self.earlier.changed({i: [fact.path for fact in facts] for i, facts in self.since.items()})
+        earlier, since = self.pending
+        found = earlier.changed({i: [fact.path for fact in facts] for i, facts in since.items()})
+        vars(self)["pending"] = found, {}
+        return found
 
     def links_of(self, chunks: Snapshot) -> NameLinks:
         """The current links of these nodes."""
         names: list[NodeNames | None] = [None] * (len(chunks) + 1)  # the last is for nodes without a row
         for row, own in zip(chunks.rows_of(list(self.now.nodes)).tolist(), self.now.nodes.values(), strict=True):
             names[row] = own
-        return self.links.changed(self.now.known, names[:-1])
+        vars(self)["links"] = found = self.links.changed(self.now.known, names[:-1])
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles contain nothing from removed nodes."""
-        return NamesLater, (self.now, {}) if self.earlier.nodes else (self.earlier, self.since)
+        earlier, since = self.pending
+        return NamesLater, ((self.now, {}),) if earlier.nodes else ((earlier, dict(since.items())),)
 
     def changed(self, facts: Facts, links: NameLinks | None) -> "NamesLater":
         """The names after a further write.
@@ -145,9 +150,8 @@ class NamesLater:
         links : as they were before it, if a question has asked for them
         """
         links = self.links if links is None else replace(links)  # without what was computed from it
-        if "now" in vars(self):
-            return NamesLater(self.now, facts, links)
-        return NamesLater(self.earlier, {**dict(self.since.items()), **facts}, links)
+        earlier, since = self.pending
+        return NamesLater((earlier, {**dict(since.items()), **facts}), links)
 
 
 @dataclass(frozen=True)

@@ -187,11 +187,8 @@ def _counted(
     more.subtract(out)
     after = {name: counts.get(name, 0) + count or None for name, count in sorted(more.items()) if name}
     left = [name for name, count in after.items() if not count and name in counts]
-    return (
-        with_changes(counts, after, forget=bool(left)),
-        left,
-        [name for name, count in after.items() if count and name not in counts],
-    )
+    come = [name for name, count in after.items() if count and name not in counts]
+    return with_changes(counts, after, forget=bool(left)), left, come
 
 
 class TopicMention(NamedTuple):

@@ -8,7 +8,7 @@ __all__ = ["LayeredMapping", "with_changes"]
 
 T = TypeVar("T")
 
-_MOST = 16  # one change for so many values; with more, a copy of all is cheaper than ever more layers to copy
+_MOST = 16  # values for each change; where there are more changes, they become part of a copy of all values
 
 
 class LayeredMapping(MutableMapping[str, T]):
@@ -37,7 +37,7 @@ class LayeredMapping(MutableMapping[str, T]):
         forget : whether to copy all values, so that none that is then removed or replaced stays in memory
         """
         if forget:
-            return cls({}, dict(values.items()), len(values))
+            return cls({}, cast(dict[str, T | None], _copied(values)), len(values))
         if not isinstance(values, LayeredMapping):
             return cls(values, {}, len(values))
         base, changes = values._layers
@@ -96,18 +96,26 @@ class LayeredMapping(MutableMapping[str, T]):
         elif not changes and isinstance(base, dict):
             return base
         else:
-            found = base.copy() if isinstance(base, dict) else dict(base.items())
-            for name, value in changes.items():
-                if value is None:
-                    found.pop(name, None)
-                else:
-                    found[name] = value
+            found = _copied(self)
         self._layers = found, {}
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles contain nothing that was removed or replaced."""
         return LayeredMapping.over, (self._merged(),)
+
+
+def _copied(values: Mapping[str, T]) -> dict[str, T]:
+    if not isinstance(values, LayeredMapping):
+        return values.copy() if isinstance(values, dict) else dict(values.items())
+    base, changes = values._layers
+    found = _copied(base)
+    for name, value in changes.items():
+        if value is None:
+            del found[name]
+        else:
+            found[name] = value
+    return found
 
 
 def with_changes(values: Mapping[str, T], changes: Mapping[str, T | None], forget: bool = True) -> Mapping[str, T]:
