@@ -36,6 +36,7 @@ import scipy.sparse as sp
 
 from llama_index.hipporag.pagerank.power_iteration import Walk, check_damping, check_reset
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.vectors.largest import largest
 
 __all__ = ["EPSILON", "PUSH_FROM", "PageRankEstimate", "push", "refinements", "settled"]
 
@@ -138,9 +139,7 @@ def settled(scores: np.ndarray, k: int, changes: Callable[[np.ndarray], np.ndarr
     """
     if k >= len(scores):
         return True
-    near = np.arange(len(scores))
-    if _LOOK * k < len(scores):
-        near = np.argpartition(scores, -_LOOK * k)[-_LOOK * k :]
+    near = largest(scores, min(_LOOK * k, len(scores)))
     near = near[np.argsort(-scores[near])]
     found, change = scores[near], uncertainty * changes(near)
     on, back = found + change, found - change

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.storage.labels import CountedTexts, LabelledTexts
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
+from llama_index.ragkit.vectors.largest import largest
 
 __all__ = ["LocalWords"]
 
@@ -89,5 +90,5 @@ def _best(scores: NDArray[np.float64], limit: int) -> NDArray[np.intp]:
     """The rows with the best scores above 0, and all with the last of these."""
     rows = np.flatnonzero(scores)
     if 0 < limit < len(rows):
-        rows = rows[scores[rows] >= np.partition(scores[rows], -limit)[-limit]]
+        rows = rows[scores[rows] >= scores[rows][largest(scores[rows], limit)].min()]
     return rows

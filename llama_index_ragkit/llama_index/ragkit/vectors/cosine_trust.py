@@ -53,6 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
+from llama_index.ragkit.vectors.largest import largest
 
 __all__ = ["cosine_trust", "lexical_share", "word_evidence"]
 
@@ -91,16 +92,16 @@ def cosine_trust(cosines: Doubles, lexical: Doubles, full_score: float = 0.0) ->
     scores = lexical[with_words]
     if len(scores) < _FIRST + _FEWEST:
         return 1.0
-    third = np.partition(scores, -_FIRST)[-_FIRST]
+    third = scores[largest(scores, _FIRST)].min()
     # The hundredth is left out even if there are no more: an index that is served from stores cannot tell.
-    last = np.partition(scores, -_SEEN)[-_SEEN] if len(scores) >= _SEEN else 0.0
+    last = scores[largest(scores, _SEEN)].min() if len(scores) >= _SEEN else 0.0
     others = np.sort(cosines[with_words[(scores > last) & (scores < third)]])
     if len(others) < _FEWEST:
         return 1.0
     first = cosines[with_words[scores >= third]]
     below, not_above = np.searchsorted(others, first, "left"), np.searchsorted(others, first, "right")
     somers_d = float((below + not_above).mean()) / len(others) - 1
-    best, tenth = float(scores.max()), float(np.partition(scores, -_STANDS_OUT)[-_STANDS_OUT])
+    best, tenth = float(scores.max()), float(scores[largest(scores, _STANDS_OUT)].min())
     shown = _part(best / full_score if full_score else 1.0, *_OF_QUESTION) * _part(1 - tenth / best, *_AHEAD)
     return 1 - shown * (1 - min(1.0, LEAST + max(0.0, somers_d)))
 
@@ -121,7 +122,7 @@ def word_evidence(cosines: Doubles, lexical: Doubles, full_score: FullScore) -> 
     >>> word_evidence(cosines, lexical, FullScore(49.0)) < 0 < word_evidence(lexical, lexical, FullScore(30.0))
     True
     """
-    last = float(np.partition(lexical, -_SEEN)[-_SEEN]) if len(lexical) >= _SEEN else 0.0
+    last = float(lexical[largest(lexical, _SEEN)].min()) if len(lexical) >= _SEEN else 0.0
     seen = lexical > last
     if np.count_nonzero(seen) < _FEWEST or not full_score.score:
         return 0.0

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
 from llama_index.ragkit.validation import check_number
 from llama_index.ragkit.vectors.cosine_trust import lexical_share
+from llama_index.ragkit.vectors.largest import largest
 
 __all__ = ["LEXICAL_WEIGHT", "NEAREST", "Nearness", "hybrid_nearness", "standardised", "with_words"]
 
@@ -125,7 +126,7 @@ def standardised(scores: NDArray[np.float64], by: NDArray[np.float64] | None = N
     """
     values = np.asarray(scores, np.float64)
     best = values if by is None else np.asarray(by, np.float64)
-    best = best if len(best) <= NEAREST else np.partition(best, len(best) - NEAREST)[-NEAREST:]
+    best = best if len(best) <= NEAREST else best[largest(best, NEAREST)]
     spread = float(best.std()) if len(best) else 0.0
     # Rounding alone gives equal scores a deviation of some units in the last place.
     if spread <= 1e-9 * max(1.0, float(np.abs(best).max(initial=0.0))):

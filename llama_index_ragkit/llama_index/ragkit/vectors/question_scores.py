@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.kernels import cosines
+from llama_index.ragkit.vectors.largest import largest
 from llama_index.ragkit.vectors.nearness import NEAREST, standardised
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -39,7 +40,7 @@ def best_rows(scores: NDArray[np.float64], k: int, rows: Snapshot) -> list[int]:
     if not count:
         return []
     near = scores.round(_DECIMALS)
-    least = np.partition(near, len(near) - count)[len(near) - count]
+    least = near[largest(near, count)].min()
     found: Sequence[int] = np.flatnonzero(near >= least).tolist()
     return sorted_rows(dict(zip(found, near[found].tolist(), strict=True)), rows)[:count]
 

@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.vectors.largest import largest
 
 __all__ = ["FLOOR", "NEAREST_POWER", "PASSAGE_SEEDS", "combine", "gain", "lead", "passage_seeds", "rarity", "trust"]
 
@@ -57,7 +58,7 @@ def passage_seeds(
         raise ConfigurationError(f"count must be at least 1 and power positive, not {count} and {power}.")
     if not len(cosines):
         return np.empty(0, dtype=np.int64), np.empty(0)
-    floor = np.partition(cosines, len(cosines) - min(count, len(cosines)))[len(cosines) - min(count, len(cosines))]
+    floor = cosines[largest(cosines, min(count, len(cosines)))].min()
     rows = np.flatnonzero(
         cosines >= floor
     )  # including all that are equal to the last one, so that their order does not matter
@@ -88,9 +89,8 @@ def trust(nearness: np.ndarray, walked: np.ndarray, power: float = NEAREST_POWER
     """
     if not walked.size or not walked.any():
         return 0.0
-    first = min(_CONCENTRATION, walked.size)
-    best = np.sort(np.partition(walked, walked.size - first)[walked.size - first :])[::-1]
-    others = float(best[1:].mean()) if first > 1 else 0.0
+    best = np.sort(walked[largest(walked, min(_CONCENTRATION, walked.size))])[::-1]
+    others = float(best[1:].mean()) if walked.size > 1 else 0.0
     nearest = walked[nearness >= nearness.max() - _EQUAL]
     reached = float(nearest.max())
     return math.exp(-_DIFFUSE * others) * math.pow(reached, power) * _agreement(nearness, walked) if reached else 0.0
@@ -108,8 +108,7 @@ def lead(nearness: np.ndarray) -> float:
     """
     if not nearness.size:
         return 0.0
-    first = min(_CONCENTRATION, nearness.size)
-    best = np.partition(nearness, nearness.size - first)[nearness.size - first :]
+    best = nearness[largest(nearness, min(_CONCENTRATION, nearness.size))]
     return float(best.max() - best.min())
 
 
@@ -136,8 +135,7 @@ def _agreement(nearness: np.ndarray, walked: np.ndarray) -> float:
     """How far a walk agrees with nearness about the hundred nearest passages and those that tie with the last."""
     if len(nearness) < _FEWEST:
         return 1.0
-    seen = min(_SEEN, len(nearness))
-    rows = nearness >= np.partition(nearness, len(nearness) - seen)[len(nearness) - seen]
+    rows = nearness >= nearness[largest(nearness, min(_SEEN, len(nearness)))].min()
     near, shares = nearness[rows], _log_share(walked[rows])
     near, shares = near - near.mean(), shares - shares.mean()
     spread = math.sqrt(float(near @ near) * float(shares @ shares))

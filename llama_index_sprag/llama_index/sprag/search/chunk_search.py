@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.text.lexical_index import FullScore
+from llama_index.ragkit.vectors.largest import largest
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.sprag.config import SearchConfig
 from llama_index.sprag.state import SpRAGState
@@ -49,7 +50,7 @@ def best_chunks(state: SpRAGState, nearness: NDArray[np.float64], k: int) -> lis
     count = min(k, int(np.isfinite(nearness).sum()))
     if not count:
         return []
-    least = np.partition(nearness, len(nearness) - count)[len(nearness) - count]
+    least = nearness[largest(nearness, count)].min()
     rows: Sequence[int] = np.flatnonzero(nearness >= least).tolist()
     records = state.chunks.records
     # Rounded, so that chunks that differ only by the order of a sum are equal.
