@@ -81,6 +81,9 @@ class LayeredMapping(MutableMapping[str, T]):
     def __len__(self) -> int:
         return self._size
 
+    def __repr__(self) -> str:
+        return repr(_copied(self))
+
     def items(self) -> ItemsView[str, T]:
         """All items; all of them become a dictionary."""
         return self._merged().items()
