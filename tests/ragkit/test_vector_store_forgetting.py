@@ -26,12 +26,15 @@ def others(n, seed=1):
     return np.random.default_rng(seed).standard_normal((n, DIM)).astype(np.float32)
 
 
-@pytest.fixture(autouse=True)
-def _only_what_the_test_makes():
-    gc.collect()
-    gc.freeze()
+@pytest.fixture(autouse=True, scope="module")
+def _thawed():
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def _only_what_the_test_makes():
+    gc.freeze()  # what earlier tests of the file have left, too: the collector has less to look at
 
 
 def is_held():
