@@ -140,8 +140,8 @@ class StemmedPhrases:
         is_cased = not _UNSPACED.search(part) and not _CASELESS.search(part)
         places = [self._ends[end] for end in part_ends(part) if end in self._ends]
         bounds = [self._end_starts[place : place + 2].tolist() for place in places]
-        rows = np.unique(np.concatenate([self._end_rows[:0], *(self._end_rows[slice(*bound)] for bound in bounds)]))
-        found: list[int] = (self._with(part, rows, longest) if is_cased else rows).tolist()
+        rows = np.concatenate([self._end_rows[:0], *(self._end_rows[slice(*bound)] for bound in bounds)])
+        found: list[int] = np.unique(self._with(part, rows, longest) if is_cased else rows).tolist()
         return found
 
     def _with(self, part: str, rows: NDArray[np.int32], longest: int) -> NDArray[np.int32]:
