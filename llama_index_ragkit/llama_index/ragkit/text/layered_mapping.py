@@ -112,6 +112,8 @@ def _copied(values: Mapping[str, T]) -> dict[str, T]:
     if not isinstance(values, LayeredMapping):
         return values.copy() if isinstance(values, dict) else dict(values.items())
     base, changes = values._layers
+    if not base:
+        return cast(dict[str, T], changes.copy())
     found = _copied(base)
     for name, value in changes.items():
         if value is None:
