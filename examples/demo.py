@@ -16,7 +16,7 @@ import sys
 import tempfile
 import textwrap
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -64,7 +64,9 @@ def main() -> int:
     if options.question and not options.docs:
         parser.error("--question asks about your own files: name their folder with --docs")
     if options.llm and not os.environ.get("OPENAI_API_KEY"):
-        parser.error("--llm needs OPENAI_API_KEY")
+        parser.error(
+            "--llm needs OPENAI_API_KEY; OPENAI_BASE_URL selects another server, and OPENAI_MODEL another model"
+        )
     try:
         front = demo(options.docs, options.out, options.question, language_model() if options.llm else None)
     except (RagKitError, ImportError, OSError) as error:
@@ -185,20 +187,27 @@ def _write_pages(
     comparison.write(folder / "comparison.html")
     head, rows = _table(list(runs.values()), list(kinds.values())) if comparison.evaluations else comparison.rows()
     svg = interval_chart(chart, MEASURE) if chart else ""
-    caption = f"{MEASURE}: the share of the texts that a question needs among the first {TOP_K} passages. " + (
-        "The questions are sentences and headings left out of the texts, which favours search by words."
-        if "made" in kinds
-        else "The more questions of your own, the more it says."
-        if "own" in kinds
-        else "Of a single fact and of a report, whether the passage with the answer is among them. "
-        "No constant was chosen on these questions."
-    )
-    page = front_page(about, cards, svg, head, rows, caption, CHOICE)
+    caption, choice = _about_figures(kinds), "" if "own" in kinds else CHOICE
+    page = front_page(about, cards, svg, head, rows, caption, choice)
     (folder / "index.html").write_text(page, encoding="utf-8")
     print()
     print(as_text(head, rows))
     for card in cards:
         print(textwrap.fill(f"{card.title}: {card.verdict}", TERMINAL))
+
+
+def _about_figures(kinds: Container[str]) -> str:
+    if "own" in kinds:
+        return "One question shows how systems differ, and not which is better: for that, measure with many."
+    measure = f"{MEASURE}: the share of the texts that a question needs among the first {TOP_K} passages."
+    if "made" in kinds:
+        return (
+            f"{measure} The questions are sentences and headings left out of the texts, which favours search by words."
+        )
+    return (
+        f"{measure} Of a single fact and of a report, whether the passage with the answer is among them. "
+        "No constant was chosen on these questions."
+    )
 
 
 @dataclass(frozen=True)
@@ -271,7 +280,7 @@ def _card(method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequ
         what=method.what,
         kind=_kind(measured.kind),
         page=f"{method.name}.html",
-        verdict=_verdict(method, measured, run, gains) if gains else _first(answers[0].found),
+        verdict=_verdict(method, measured, run, gains) if gains else _first(answers[0]),
         won=sum(gain > 0 for gain in gains),
         lost=sum(gain < 0 for gain in gains),
         asked=len(gains),
@@ -279,11 +288,12 @@ def _card(method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequ
     )
 
 
-def _first(found: Sequence[Passage]) -> str:
+def _first(answer: Answer) -> str:
     """What a method found first, for a question whose answer is not known."""
-    if not found:
+    if not answer.found:
         return "It found nothing."
-    return f"Found first, in {found[0].name}: {textwrap.shorten(found[0].text, 120, placeholder=' ...')}"
+    name, text = answer.found[0].name, textwrap.shorten(answer.found[0].text, 120, placeholder=" ...")
+    return f"{'Like plain search, it' if answer.found == answer.plain else 'It'} found first, in {name}: {text}"
 
 
 def _verdict(method: Method, measured: _Measured, run: Run, gains: Sequence[float]) -> str:
@@ -291,11 +301,11 @@ def _verdict(method: Method, measured: _Measured, run: Run, gains: Sequence[floa
     gap = measured.scores(run).difference(best, MEASURE)
     won, lost = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
     counted = f"It finds more than {PLAIN} search for {won} of {len(gains)} questions, and less for {lost}."
-    if gap.low > 0:
-        return f"{counted} Above the best of plain search ({best.name}) by {gap}."
-    if gap.high < 0:
-        return f"{counted} Below the best of plain search ({best.name}) by {-gap.mean:.3f}. {method.without}".strip()
     than = f"the best of plain search ({best.name})"
+    if gap.low > 0:
+        return f"{counted} Above {than} by {gap} in {MEASURE}."
+    if gap.high < 0:
+        return f"{counted} Below {than} by {-gap.mean:.3f} in {MEASURE}. {method.without}".strip()
     return f"{counted} Not above {than} here by more than chance. {method.without}".strip()
 
 

@@ -41,6 +41,7 @@ th:first-child { text-align: left; position: sticky; left: 0; background: Canvas
 @media (prefers-color-scheme: dark) { th:first-child { background: #14181f; } }
 @media (max-width: 600px) { body { margin: 1rem auto; padding: 0 1rem; } }
 """
+BAR = "The bar of a method: green, the questions for which it finds more than plain search; red, less; grey, as much."
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ def front_page(
     """
     parts = [
         f"<h1>{len(cards)} retrieval methods on one corpus</h1><p class=soft>{_(about)}</p>",
+        f"<p class=soft>{_(BAR)}</p>" if any(card.asked for card in cards) else "",
         f"<div class=cards>{''.join(map(_card, cards))}</div>",
         f"<h2>Each method on its kind of question, with 95 % intervals</h2>{chart}" if chart else "",
         f"<h2>All systems</h2>{_table(head, rows)}<p class=soft>{_(caption)}</p>",
