@@ -89,7 +89,7 @@ def page_of(
         view=Graph(nodes, _edges(state, graph, phrases, labels, ways), _GROUPS, layout="force"),
         panels=[*_answer(state, texts, labels, ways, query), Facts("The graph", counts)],
         legend=["A larger phrase: more activated by the walk" if query else "A larger phrase: in more passages"],
-        highlight_label="Path to the answer",
+        highlight_label="Path to the answer" if ways else "The answer",
         covers="" if whole else f"The page has {shown}.",
     )
 
