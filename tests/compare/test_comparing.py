@@ -2,6 +2,7 @@
 
 import html
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -286,6 +287,21 @@ def test_the_command_ends_after_an_estimate_and_says_what_is_wrong(
     assert "prices must have numbers" in capsys.readouterr().err
     assert run(monkeypatch, *where, "nothing") == 1
     assert "Unknown or not installed: nothing" in capsys.readouterr().err
+
+
+def test_a_question_about_a_skipped_file_says_why_before_a_model_is_loaded(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "llama_index.readers.file", None)
+    monkeypatch.setattr("llama_index.ragkit.compare.comparing.resolve_embed_model", None)
+    (folder / "docs" / "report.pdf").write_bytes(b"%PDF-1.4 stream")
+    for named in ("report.pdf", "report", "report.pdf#2", str(folder / "docs" / "report.pdf")):
+        line = json.dumps({"question": "Who chaired it?", "documents": [named]})
+        (folder / "questions.jsonl").write_text(line, encoding="utf-8")
+        assert main(["--docs", f"{folder / 'docs'}", "--questions", f"{folder / 'questions.jsonl'}"]) == 1
+        told = capsys.readouterr().err
+        assert f"names {named!r}, which was skipped: " in told
+        assert 'pip install "llama-index-ragkit[files]"' in told
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")

@@ -10,7 +10,7 @@ from typing import Any
 from llama_index.core.llms import LLM
 
 from llama_index.ragkit.compare.comparing import compare
-from llama_index.ragkit.compare.questions import read_questions
+from llama_index.ragkit.compare.questions import read_questions, with_documents
 from llama_index.ragkit.errors import RagKitError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extras import need
@@ -41,9 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         documents, skipped = read_folder(options.docs)
         for file, reason in skipped.items():
             _say(f"Skipped {file}: {reason}")
+        questions = None
+        if options.questions is not None:  # before a model is loaded, which takes long
+            questions = with_documents(read_questions(options.questions), documents, skipped)
         comparison = compare(
             documents,
-            None if options.questions is None else read_questions(options.questions),
+            questions,
             out=options.out,
             methods=options.methods,
             embed_model=local_model(options.embed_model),

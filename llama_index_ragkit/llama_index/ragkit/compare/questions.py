@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from llama_index.core.llms import LLM
@@ -90,8 +91,14 @@ def _texts(given: Any) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(str(each) for each in given)
 
 
-def with_documents(questions: Iterable[Question], documents: Sequence[Document]) -> list[Question]:
+def with_documents(
+    questions: Iterable[Question], documents: Sequence[Document], skipped: Mapping[str, str] = MappingProxyType({})
+) -> list[Question]:
     """The questions with ids of documents in place of names of files; a file of several pages is one document.
+
+    Parameters
+    ----------
+    skipped : path of a file that was not read -> why, for the message if a question names it
 
     Raises
     ------
@@ -111,7 +118,10 @@ def with_documents(questions: Iterable[Question], documents: Sequence[Document])
     for question in questions:
         unknown = [name for name in question.documents if name not in ids]
         if unknown:
-            raise ConfigurationError(f"The question {question.text!r} names {unknown[0]!r}, which is no document.")
+            file = unknown[0].partition("#")[0]
+            reasons = [why for path, why in skipped.items() if file in (path, Path(path).name, Path(path).stem)]
+            why = f"was skipped: {reasons[0]}" if reasons else "is no document."
+            raise ConfigurationError(f"The question {question.text!r} names {unknown[0]!r}, which {why}")
         found.append(replace(question, documents=tuple(dict.fromkeys(i for n in question.documents for i in ids[n]))))
     return found
 
