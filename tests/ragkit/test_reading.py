@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from docx import Document as WordDocument
+from llama_index.core.node_parser import SentenceSplitter
 from pptx import Presentation
 
 from llama_index.ragkit.errors import ConfigurationError
@@ -67,12 +68,12 @@ FILES: list[tuple[str, Callable[[Path], object], str]] = [
     (
         "a.csv",
         lambda p: p.write_text("name,year\nPell,1901\nHolt,\n"),
-        PELL + "\n\nname: Holt",
+        PELL + "\n\n\nname: Holt",
     ),
     (
         "b.csv",
         lambda path: path.write_text("name;year\nPell;1901\nHolt;1902\n"),
-        "name: Pell\nyear: 1901\n\nname: Holt\nyear: 1902",
+        "name: Pell\nyear: 1901\n\n\nname: Holt\nyear: 1902",
     ),
     ("c.tsv", lambda path: path.write_text("name\tyear\nPell\t1901\n"), PELL),
     ("d.csv", lambda path: path.write_text("Only one line\n"), "Only one line"),
@@ -92,6 +93,20 @@ def test_a_file_is_read_as_people_see_it(name: str, write: Callable[[Path], obje
     assert document.id_.startswith(str(tmp_path / "below" / name))
     assert document.metadata["file_name"] == name
     assert not skipped
+
+
+@pytest.mark.parametrize("size", [120, 170, 250])
+def test_no_row_of_a_table_that_fits_a_chunk_is_cut(size: int, tmp_path: Path):
+    head = "mission,commander,cm_pilot,lunar_module,landed\n"
+    row = "Alan B. Shepard Jr.,Stuart A. Roosa,Antares. It is on the Moon.,5 Feb. 1971"
+    (tmp_path / "crews.csv").write_text(head + "".join(f"Apollo {i},{row}\n" for i in range(20)))
+    documents, _ = read_folder(tmp_path)
+    splitter = SentenceSplitter(chunk_size=size, chunk_overlap=0)
+    chunks = [node.get_content() for node in splitter.get_nodes_from_documents(documents)]
+    assert len(chunks) > 2
+    for chunk in chunks:
+        assert chunk.startswith("mission: Apollo")
+        assert chunk.endswith("landed: 5 Feb. 1971")
 
 
 def test_a_file_that_cannot_be_read_is_skipped_and_named(tmp_path: Path):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llama_index.core import SimpleDirectoryReader
+from llama_index.core.node_parser.text.sentence import DEFAULT_PARAGRAPH_SEP
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document
 
@@ -164,7 +165,10 @@ def _mail(file: Path) -> str:
 
 
 def _table(file: Path) -> str:
-    """A row a paragraph, each value with the name of its column."""
+    """A row a paragraph, each value with the name of its column.
+
+    Paragraphs are set apart as `SentenceSplitter` expects it, which then cuts no row that fits a chunk.
+    """
     text = file.read_text(encoding="utf-8-sig", errors="replace")
     dialect: Any = csv.excel
     with suppress(csv.Error):  # a single column
@@ -173,7 +177,7 @@ def _table(file: Path) -> str:
     if len(rows) < 2:
         return "\n".join(", ".join(row) for row in rows)
     names, *others = rows
-    return "\n\n".join(
+    return DEFAULT_PARAGRAPH_SEP.join(
         "\n".join(f"{name}: {value}" for name, value in zip(names, row, strict=False) if value.strip())
         for row in others
     )
