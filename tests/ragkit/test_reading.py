@@ -95,6 +95,25 @@ def test_a_file_is_read_as_people_see_it(name: str, write: Callable[[Path], obje
     assert not skipped
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1"])
+@pytest.mark.parametrize("name", ["a.txt", "a.md", "a.csv", "README"])
+def test_no_character_of_a_text_is_lost(name: str, encoding: str, tmp_path: Path):
+    only_here = "\x81" if encoding == "latin-1" else "\u2019"
+    text = f"La fus\xe9e \xe9tait pr\xeate {only_here}"
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    (document,), skipped = read_folder(tmp_path)
+    assert document.text == text
+    assert not skipped
+
+
+def test_a_file_that_is_no_text_is_skipped(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("The lamp burned oil.")
+    (tmp_path / "a.zip").write_bytes(b"PK\0\0\xe9")
+    documents, skipped = read_folder(tmp_path)
+    assert [document.text for document in documents] == ["The lamp burned oil."]
+    assert skipped == {str(tmp_path / "a.zip"): "ValueError: It is not text: it holds zero bytes."}
+
+
 @pytest.mark.parametrize("size", [120, 170, 250])
 def test_no_row_of_a_table_that_fits_a_chunk_is_cut(size: int, tmp_path: Path):
     head = "mission,commander,cm_pilot,lunar_module,landed\n"

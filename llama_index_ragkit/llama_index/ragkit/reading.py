@@ -1,5 +1,6 @@
 """Reading a folder of files as people see them: the text of a page or a message, not its markup."""
 
+import codecs
 import csv
 import email
 import email.policy
@@ -49,7 +50,8 @@ def read_folder(folder: str | Path) -> FolderContents:
 
     Web pages, mail, Word, PowerPoint and tables of comma-separated values are read as people see them, PDF and other
     formats by LlamaIndex's readers: with the extra "files" of this package (`pip install "llama-index-ragkit[files]"`).
-    Other files are text. A file that cannot be read, or has no text, is skipped and named.
+    Other files are text, in UTF-8, Windows-1252, Latin-1, or UTF-16 with a byte order mark. A file that cannot be read,
+    or has no text, is skipped and named.
 
     Raises
     ------
@@ -63,13 +65,10 @@ def read_folder(folder: str | Path) -> FolderContents:
     except ValueError:  # there are none
         files = []
     contents = FolderContents([], {})
-    for file in files:
-        reader = SimpleDirectoryReader(
-            input_files=[str(file)], filename_as_id=True, file_extractor=dict(_READERS), raise_on_error=True
-        )
+    for file in map(Path, files):
         try:
             with _without_advice():
-                found = [document for document in reader.load_data() if document.get_content().strip()]
+                found = [document for document in _load(file) if document.get_content().strip()]
         except Exception as error:  # whatever a library raises at a damaged file
             contents.skipped[str(file)] = _reason(error)
             continue
@@ -80,6 +79,35 @@ def read_folder(folder: str | Path) -> FolderContents:
         told = "; ".join(f"{file}: {reason}" for file, reason in list(contents.skipped.items())[:5])
         raise ConfigurationError(f"Nothing in {str(folder)!r} can be read. {told or 'It has no files.'}")
     return contents
+
+
+def _load(file: Path) -> list[Document]:
+    encoding = "utf-8" if file.suffix.lower() in _READERS else _encoding(file.read_bytes())
+    return SimpleDirectoryReader(
+        input_files=[str(file)],
+        filename_as_id=True,
+        file_extractor=dict(_READERS),
+        encoding=encoding,
+        errors="strict",
+        raise_on_error=True,
+    ).load_data()
+
+
+def _encoding(text: bytes) -> str:
+    """That of its byte order mark; else UTF-8 if it is valid, or else one of one byte a character."""
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if b"\0" in text:
+        raise ValueError("It is not text: it holds zero bytes.")
+    for encoding in ("utf-8-sig", "cp1252"):
+        with suppress(UnicodeDecodeError):
+            text.decode(encoding)
+            return encoding
+    return "latin-1"
+
+
+def _text(file: Path) -> str:
+    return file.read_text(encoding=_encoding(file.read_bytes()))
 
 
 @contextmanager
@@ -169,7 +197,7 @@ def _table(file: Path) -> str:
 
     Paragraphs are set apart as `SentenceSplitter` expects it, which then cuts no row that fits a chunk.
     """
-    text = file.read_text(encoding="utf-8-sig", errors="replace")
+    text = _text(file)
     dialect: Any = csv.excel
     with suppress(csv.Error):  # a single column
         dialect = csv.Sniffer().sniff(text[:4096], ",;\t|")
@@ -213,14 +241,9 @@ def _slides(file: Path) -> str:
     return "\n\n".join("\n".join(text for text in texts(slide) if text) for slide in slides)
 
 
-def _markdown(file: Path) -> str:
-    """One document: its sections alone would not say what they are about."""
-    return file.read_text(encoding="utf-8-sig", errors="replace")
-
-
 _READERS: dict[str, BaseReader] = {
     **dict.fromkeys(_NOT_TEXT, _NotText()),
-    **dict.fromkeys((".md", ".markdown"), _Reader(_markdown)),
+    **dict.fromkeys((".md", ".markdown"), _Reader(_text)),  # its sections alone would not say what they are about
     **dict.fromkeys((".html", ".htm", ".xhtml"), _Reader(_html)),
     ".eml": _Reader(_mail),
     **dict.fromkeys((".csv", ".tsv"), _Reader(_table)),
