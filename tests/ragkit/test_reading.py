@@ -106,6 +106,24 @@ def test_no_character_of_a_text_is_lost(name: str, encoding: str, tmp_path: Path
     assert not skipped
 
 
+def test_attached_texts_are_read_with_a_mail_and_others_named(tmp_path: Path):
+    message = EmailMessage()
+    message["Subject"] = "Crews"
+    message.set_content("See below.")
+    message.add_attachment("The lamp is lit.", filename="log.txt")
+    message.add_attachment("<p>The <b>bell</b>", "html", filename="bell.html")
+    message.add_attachment("name,year\nPell,1901\n", "csv", filename="crew.csv")
+    message.add_attachment("Größe".encode("cp1252"), "text", "plain", filename="size.txt")
+    message.add_attachment(b"%PDF", "application", "pdf", filename="report.pdf")
+    (tmp_path / "a.eml").write_bytes(bytes(message))
+    (document,), skipped = read_folder(tmp_path)
+    assert document.text == (
+        "Subject: Crews\n\nSee below.\n\nlog.txt\n\nThe lamp is lit.\n\nbell.html\n\nThe bell\n\n"
+        f"crew.csv\n\n{PELL}\n\nsize.txt\n\nGröße"
+    )
+    assert skipped == {str(tmp_path / "a.eml#report.pdf"): "Attachments of type application/pdf are not read."}
+
+
 def test_a_file_that_is_no_text_is_skipped(tmp_path: Path):
     (tmp_path / "a.txt").write_text("The lamp burned oil.")
     (tmp_path / "a.zip").write_bytes(b"PK\0\0\xe9")

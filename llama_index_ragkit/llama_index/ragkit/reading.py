@@ -38,7 +38,7 @@ class FolderContents(NamedTuple):
     Attributes
     ----------
     documents : one a file, or several where its reader gives one a page; their ids are their paths
-    skipped : path of a file that was not read -> why
+    skipped : path of a file that was not read -> why; for an attachment the path of its mail, "#" and its name
     """
 
     documents: list[Document]
@@ -73,6 +73,8 @@ def read_folder(folder: str | Path) -> FolderContents:
             contents.skipped[str(file)] = _reason(error)
             continue
         contents.documents.extend(found)
+        if file.suffix.lower() == ".eml":
+            contents.skipped.update(_unread(file))
         if not found:
             contents.skipped[str(file)] = "It has no text."
     if not contents.documents:
@@ -182,22 +184,56 @@ def _seen(page: str | bytes) -> str:
 
 
 def _mail(file: Path) -> str:
-    """The headers that people see, and the body as text."""
-    message: EmailMessage = email.message_from_bytes(file.read_bytes(), policy=email.policy.default)
+    """The headers that people see, the body as text, and attached texts below their names."""
+    message = _message(file)
     headers = [f"{name}: {message[name]}" for name in _HEADERS if message[name]]
     body = message.get_body(("plain", "html"))
     text = "" if body is None else body.get_content()
     if body is not None and body.get_content_type() == "text/html":
         text = _seen(text)
-    return "\n".join(headers) + "\n\n" + text.strip()
+    attached = [
+        f"{part.get_filename('')}\n\n{_ATTACHED[part.get_content_type()](_content(part)).strip()}".strip()
+        for part in _attachments(message)
+        if part.get_content_type() in _ATTACHED
+    ]
+    return "\n\n".join(["\n".join(headers), text.strip(), *attached]).strip()
+
+
+def _message(file: Path) -> EmailMessage:
+    return email.message_from_bytes(file.read_bytes(), policy=email.policy.default)
+
+
+def _attachments(message: EmailMessage) -> Iterator[EmailMessage]:
+    for part in message.iter_attachments():
+        if part.get_content_maintype() == "multipart":  # a signed mail has its own attachments in one
+            yield from _attachments(part)
+        else:
+            yield part
+
+
+def _content(part: EmailMessage) -> str:
+    data: Any = part.get_payload(decode=True)
+    return str(part.get_content()) if part.get_content_charset() else data.decode(_encoding(data))
+
+
+def _unread(file: Path) -> dict[str, str]:
+    """The attachments of a mail that are no text, as :attr:`FolderContents.skipped` has them."""
+    return {
+        f"{file}#{part.get_filename('attachment')}": f"Attachments of type {part.get_content_type()} are not read."
+        for part in _attachments(_message(file))
+        if part.get_content_type() not in _ATTACHED
+    }
 
 
 def _table(file: Path) -> str:
+    return _rows(_text(file))
+
+
+def _rows(text: str) -> str:
     """A row a paragraph, each value with the name of its column.
 
     Paragraphs are set apart as `SentenceSplitter` expects it, which then cuts no row that fits a chunk.
     """
-    text = _text(file)
     dialect: Any = csv.excel
     with suppress(csv.Error):  # a single column
         dialect = csv.Sniffer().sniff(text[:4096], ",;\t|")
@@ -240,6 +276,8 @@ def _slides(file: Path) -> str:
 
     return "\n\n".join("\n".join(text for text in texts(slide) if text) for slide in slides)
 
+
+_ATTACHED: dict[str, Callable[[str], str]] = {"text/plain": str, "text/html": _seen, "text/csv": _rows}
 
 _READERS: dict[str, BaseReader] = {
     **dict.fromkeys(_NOT_TEXT, _NotText()),
