@@ -146,7 +146,7 @@ def test_no_row_of_a_table_that_fits_a_chunk_is_cut(size: int, tmp_path: Path):
         assert chunk.endswith("landed: 5 Feb. 1971")
 
 
-def test_a_file_that_cannot_be_read_is_skipped_and_named(tmp_path: Path):
+def test_a_file_that_cannot_be_read_is_skipped_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     (tmp_path / "good.txt").write_text("The lamp burned oil.")
     (tmp_path / "empty.txt").write_text(" \n")
     for name in ("a.docx", "a.pptx", "a.pdf"):
@@ -155,6 +155,7 @@ def test_a_file_that_cannot_be_read_is_skipped_and_named(tmp_path: Path):
     assert [document.text for document in documents] == ["The lamp burned oil."]
     assert {Path(file).name for file in skipped} == {"empty.txt", "a.docx", "a.pptx", "a.pdf"}
     assert all(skipped.values())
+    assert not caplog.records  # a warning would not name its file
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

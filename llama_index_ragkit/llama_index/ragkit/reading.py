@@ -67,7 +67,7 @@ def read_folder(folder: str | Path) -> FolderContents:
     contents = FolderContents([], {})
     for file in map(Path, files):
         try:
-            with _without_advice():
+            with _quietly():
                 found = [document for document in _load(file) if document.get_content().strip()]
         except Exception as error:  # whatever a library raises at a damaged file
             contents.skipped[str(file)] = _reason(error)
@@ -113,17 +113,24 @@ def _text(file: Path) -> str:
 
 
 @contextmanager
-def _without_advice() -> Iterator[None]:
-    """Without LlamaIndex's warning at every file that its readers are not installed; a file that needs them says so."""
+def _quietly() -> Iterator[None]:
+    """Without warnings that name no file: LlamaIndex's that its readers are not installed, and those of pypdf.
+
+    A file that is skipped says why.
+    """
     logger = logging.getLogger(SimpleDirectoryReader.__module__)
 
     def others(record: logging.LogRecord) -> bool:
         return "llama-index-readers-file" not in record.getMessage()
 
+    pypdf = logging.getLogger("pypdf")
+    level = pypdf.level
     logger.addFilter(others)
+    pypdf.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
+        pypdf.setLevel(level)
         logger.removeFilter(others)
 
 
