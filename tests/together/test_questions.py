@@ -142,6 +142,14 @@ def test_a_model_infers_filters_and_top_k(case: Case) -> None:
 
 
 @each_method
+def test_a_keyword_of_another_index_is_named_and_no_other_is_suggested(case: Case) -> None:
+    index: Any = case.build(chunks("d", 2))
+    with pytest.raises(TypeError, match=r"vector_store_query_mode= belongs to VectorStoreIndex\.") as refused:
+        index.as_retriever(vector_store_query_mode="mmr")
+    assert "Did you mean" not in str(refused.value)
+
+
+@each_method
 def test_retrievers_of_a_vector_store_name_the_way(case: Case) -> None:
     index: Any = case.build(chunks("d", 2))
     assert not hasattr(index, "vector_store")

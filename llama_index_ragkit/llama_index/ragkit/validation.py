@@ -165,13 +165,17 @@ def number(
 
 
 def did_you_mean(unknown: Iterable[str], known: Iterable[str]) -> str:
-    """A question that names the known words most like unknown ones, after a blank; empty if none is.
+    """A question that names the known words like unknown ones, or ending with them, after a blank; empty if none is.
 
     >>> did_you_mean(["top_k", "x"], ["similarity_top_k", "filters"]), did_you_mean(["x"], ["filters"])
     (' Did you mean similarity_top_k=?', '')
     """
     names = list(known)
-    meant = [close[0] for name in unknown if (close := get_close_matches(name, names, 1, 0.4))]
+    close = [
+        get_close_matches(name, names, 1, 0.7) or [each for each in names if each.endswith(f"_{name}")]
+        for name in unknown
+    ]
+    meant = [found[0] for found in close if found]
     return f" Did you mean {' and '.join(f'{name}=' for name in meant)}?" if meant else ""
 
 

@@ -99,6 +99,8 @@ def check_keywords(owner: str, given: Iterable[str], known: Iterable[str]) -> No
     unknown = sorted(set(given) - set(known))
     if unknown:
         meant = did_you_mean(unknown, known)
+        if "vector_store_query_mode" in unknown:
+            meant += " vector_store_query_mode= belongs to VectorStoreIndex."
         raise TypeError(
             f"{owner} got unexpected keyword arguments: {', '.join(unknown)}.{meant} It has {', '.join(known)}."
         )
