@@ -103,7 +103,8 @@ def comparison_page(
 <p class="note">dense, BM25 and hybrid (both together) are plain search over the same chunks. Brackets are 95 %
 bootstrap intervals. "Shared with hybrid" is the share of the passages of both that both found. A question's time is
 without that of embedding it, but with that of its aspects (MRAG); a build's is without that of embedding the chunks,
-which all systems share, but with that of other texts, such as chunks under headers (spRAG). "Context holds the answer", EM and F1 are of contexts of the same number of tokens for all
+which all systems share, but with that of other texts, such as chunks under headers (spRAG).
+"Context holds the answer", EM and F1 are of contexts of the same number of tokens for all
 systems; the answers are those of the LLM. Embedded texts and LLM calls are those of a build.</p>
 <h2>{_text(heading)}</h2>
 {asked}
