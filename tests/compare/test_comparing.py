@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,23 @@ def test_questions_without_labels_give_agreement_and_no_quality() -> None:
     assert "recall@2" not in found.rows()[0]
     assert found.recommendation.name == "hybrid"
     assert "quality cannot be measured" in found.recommendation.reason
+
+
+def test_questions_that_are_not_scored_are_counted() -> None:
+    found = compared(questions=[*QUESTIONS, "What burned?"], methods=["HippoRAG"])
+    assert str(found).startswith("3 questions (1 of them not scored): yours")
+    assert "3 questions (1 of them not scored): yours" in found.html()
+    assert str(compared(methods=["HippoRAG"])).startswith("2 questions: yours")
+
+
+def test_few_chunks_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    warning = "There are only 4 chunks, and an answer has 2"
+    compared(methods=["HippoRAG"])
+    assert warning in caplog.text
+    caplog.clear()
+    texts = [Document(text=f"Lamp number {i} burned oil.", id_=f"{i}") for i in range(10)]
+    compare(texts, ["What burned?"], embed_model=HashEmbedding(dim=256), top_k=1, methods=["HippoRAG"])
+    assert "There are only" not in caplog.text
 
 
 def test_without_questions_parts_of_the_texts_are_asked_for_and_not_searched() -> None:
@@ -271,6 +289,20 @@ def test_the_command_reads_a_folder_and_questions(
     monkeypatch.setattr(Method, "build", None)  # nothing is built again
     assert run(monkeypatch, *asked, "--out", f"{folder / 'out'}") == 0
     assert capsys.readouterr().out == told
+
+
+def test_the_command_cuts_chunks_of_a_given_size(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "docs" / "long.txt").write_text("The lamp burned oil all night. " * 100, encoding="utf-8")
+    where = ("--docs", f"{folder / 'docs'}", "--out", f"{folder / 'out'}", "--methods", "mrag", "--estimate")
+    texts = []
+    for size in ([], ["--chunk-size", "200"]):
+        assert run(monkeypatch, *where, *size) == 0
+        texts.append(int(re.findall(r"dense: ([\d,]+) embedded", capsys.readouterr().out)[0]))
+    assert texts[0] < texts[1]
+    assert run(monkeypatch, *where, "--chunk-size", "0") == 1
+    assert "--chunk-size must be" in capsys.readouterr().err
 
 
 def test_the_command_ends_after_an_estimate_and_says_what_is_wrong(

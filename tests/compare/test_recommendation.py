@@ -52,6 +52,20 @@ def test_of_equal_systems_the_one_that_ranks_better_is_named() -> None:
     assert recommend([], [dense, hybrid], "R").name == recommend([], [hybrid, dense], "R").name == "h"
 
 
+def test_a_tie_is_told() -> None:
+    even, odd = [0.0, 1.0] * 20, [0.0] * 40
+    plain = [scored("dense", even), scored("BM25", even), scored("hybrid", odd)]
+    told = " A tie: BM25 scored the same, and dense is named since it comes first."
+    for methods in ([], [scored("graph", even)]):
+        found = recommend(methods, plain, "R")
+        assert found.name == "dense"
+        assert told in found.reason
+    assert "A tie" not in recommend([], plain[1:], "R").reason
+    sure = recommend([scored("graph", [1.0] * 40), scored("tree", [1.0] * 40)], plain, "R")
+    assert (sure.name, sure.is_sure) == ("graph", True)
+    assert "A tie: tree scored the same, and graph is named" in sure.reason
+
+
 def test_without_a_method_the_best_baseline_is_named() -> None:
     assert recommend([], [scored("dense", [0.0] * 30), scored("BM25", [1.0] * 30)], "R").name == "BM25"
 

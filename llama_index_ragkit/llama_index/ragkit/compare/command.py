@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from llama_index.core.llms import LLM
+from llama_index.core.node_parser import SentenceSplitter
 
 from llama_index.ragkit.compare.comparing import compare
 from llama_index.ragkit.compare.questions import read_questions, with_documents
@@ -16,6 +17,7 @@ from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.llm.embeddings import local_model
 from llama_index.ragkit.reading import read_folder
+from llama_index.ragkit.validation import check_count
 
 __all__ = ["main", "openai_like"]
 
@@ -50,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             out=options.out,
             methods=options.methods,
             embed_model=local_model(options.embed_model),
+            transformations=None if options.chunk_size is None else [_splitter(options.chunk_size)],
             llm=None if options.llm is None else openai_like(options.llm, "--llm", 32_000),
             top_k=options.top_k,
             context_tokens=options.context_tokens,
@@ -79,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, default=Path("comparison"), help="folder for the page and what is kept")
     parser.add_argument("--methods", nargs="+", help="such as HippoRAG MRAG; default: all that are installed")
     parser.add_argument("--embed-model", default=_MODEL, help="a folder, or a model of the Hugging Face hub")
+    parser.add_argument("--chunk-size", type=int, help="tokens of a chunk; default: 1024, with an overlap of 200")
     parser.add_argument("--llm", help="model of OpenAI, or of OPENAI_BASE_URL; default: none, methods use rules")
     parser.add_argument("--top-k", type=int, default=5, help="passages of an answer [5]")
     parser.add_argument("--context-tokens", type=int, default=1000, help="tokens of the context of an answer [1000]")
@@ -94,6 +98,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--estimate", action="store_true", help="print what it would cost, and stop")
     return parser
+
+
+def _splitter(chunk_size: int) -> SentenceSplitter:
+    check_count("--chunk-size", chunk_size, 1)
+    return SentenceSplitter(chunk_size=chunk_size, chunk_overlap=chunk_size // 5)
 
 
 def _say_estimates(estimates: Mapping[str, Estimate], seconds: Mapping[str, float], prices: Any) -> None:

@@ -52,6 +52,7 @@ logger = logging.getLogger(__name__)
 # Plain search over the same chunks: the weight of words in a HybridRetriever.
 _BASELINES = {"dense": 0.0, "BM25": 1.0, "hybrid": LEXICAL_WEIGHT}
 _KEPT = 1000  # characters of a passage that a run keeps, which its page shows
+_ENOUGH = 10  # times the passages of an answer, that many chunks make recall tell systems apart
 _SHORT = 10  # tokens of a short passage
 _VERSION = "5"  # of what a stored run depends on
 _PROBED = 10  # chunks, by which the time of a build is estimated
@@ -129,6 +130,11 @@ def compare(
     nodes = [node for node in nodes if embed_text(node).strip()]
     if not nodes or not asked:
         raise ConfigurationError("There is nothing to compare: no text to search, or no question to ask.")
+    if len(nodes) < _ENOUGH * top_k:
+        logger.warning(
+            "There are only %d chunks, and an answer has %d: much is found by chance alone, and recall says little.",
+            len(nodes), min(top_k, len(nodes)),
+        )  # fmt: skip
     # Words alone need no vectors.
     estimates = {name: Estimate(embedded_texts=0 if weight == 1 else len(nodes)) for name, weight in _BASELINES.items()}
     estimates.update({method.name: method.estimate(nodes, llm) for method in chosen})

@@ -151,7 +151,15 @@ class Comparison:
         head, rows = self.rows()
         lines = [head, ["---"] * len(head), *rows]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        return f"{len(self.questions):,} questions: {self.source}\n\n{table}\n\nRecommended: {self.recommendation}"
+        return f"{self._counted}\n\n{table}\n\nRecommended: {self.recommendation}"
+
+    @property
+    def _counted(self) -> str:
+        """How many questions there are, and how many of them the recommendation does not count."""
+        scored, _ = self._decisive()
+        left = len(self.questions) - len(next(iter(scored.values())).ids) if scored else 0
+        unscored = f" ({left:,} of them not scored)" if left else ""
+        return f"{len(self.questions):,} questions{unscored}: {self.source}"
 
     def html(self) -> str:
         """The page: the table, the recommendation, and the answers side by side. Self-contained, without scripts."""
@@ -175,9 +183,8 @@ class Comparison:
                 name: answers.answers[str(i)] for name, answers in self.answers.items() if str(i) in answers.answers
             }
             shown.append(QuestionOnPage(question.text, wanted, question.answers, columns, said))
-        counted = f"{len(self.questions):,} questions: {self.source}"
         best = self.recommendation
-        return comparison_page(counted, best.name, best.reason, head, rows, self._heading, shown)
+        return comparison_page(self._counted, best.name, best.reason, head, rows, self._heading, shown)
 
     def _shown(self) -> list[int]:
         """The questions of the page: all, or of many those on which the systems differ most."""

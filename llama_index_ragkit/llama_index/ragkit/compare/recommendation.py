@@ -39,24 +39,41 @@ def recommend(methods: Sequence[Evaluation], baselines: Sequence[Evaluation], me
     plain = _best(baselines, metric)
     few = f" There are only {len(plain.ids)} questions, too few to be sure." if len(plain.ids) < _FEW else ""
     if not methods:
-        return Recommendation(plain.name, f"It is the best of plain search; no method was measured.{few}", False)
+        return Recommendation(
+            plain.name,
+            f"It is the best of plain search; no method was measured.{_tie(plain, baselines, metric)}{few}",
+            False,
+        )
     best = _best(methods, metric)
     gap = best.difference(plain, metric, level=1 - 0.05 / len(methods))
     shown = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}] {metric}"
     if gap.low > 0:
         than = f"{plain.name}, the best of plain search"
-        text = f"It finds more than {than}: {shown} over {len(plain.ids):,} questions.{few}"
+        text = (
+            f"It finds more than {than}: {shown} over {len(plain.ids):,} questions.{_tie(best, methods, metric)}{few}"
+        )
         return Recommendation(best.name, text, not few)
+    tie = _tie(plain, baselines, metric)
     text = (
         f"No method is significantly above it. The best of them, {best.name}, is at {shown} over {len(plain.ids):,} "
-        f"questions: plain search is enough for these, or more questions are needed to tell.{few}"
+        f"questions: plain search is enough for these, or more questions are needed to tell.{tie}{few}"
     )
     return Recommendation(plain.name, text, False)
 
 
 def _best(measured: Sequence[Evaluation], metric: str) -> Evaluation:
     """The system with the greatest mean; of equal ones that with the greatest MRR, if it is known."""
-    return max(measured, key=lambda e: [e.interval(name).mean for name in (metric, "MRR") if name in e.scores])
+    return max(measured, key=lambda e: _means(e, metric))
+
+
+def _tie(named: Evaluation, measured: Sequence[Evaluation], metric: str) -> str:
+    """That others are equal to the system that is named, if there are any."""
+    same = [e.name for e in measured if e is not named and _means(e, metric) == _means(named, metric)]
+    return f" A tie: {', '.join(same)} scored the same, and {named.name} is named since it comes first." if same else ""
+
+
+def _means(measured: Evaluation, metric: str) -> list[float]:
+    return [measured.interval(name, n_resamples=1).mean for name in (metric, "MRR") if name in measured.scores]
 
 
 def without_labels(agreements: dict[str, float], baseline: str) -> Recommendation:
