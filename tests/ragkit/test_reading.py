@@ -124,6 +124,11 @@ def test_attached_texts_are_read_with_a_mail_and_others_named(tmp_path: Path):
     assert skipped == {str(tmp_path / "a.eml#report.pdf"): "Attachments of type application/pdf are not read."}
 
 
+def test_one_damaged_byte_of_a_text_costs_one_character(tmp_path: Path):
+    (tmp_path / "a.txt").write_bytes("Größe und Übermaß".encode() + b"\xff")
+    assert read_folder(tmp_path).documents[0].text == "Größe und Übermaß\N{REPLACEMENT CHARACTER}"
+
+
 def test_a_file_that_is_no_text_is_skipped(tmp_path: Path):
     (tmp_path / "a.txt").write_text("The lamp burned oil.")
     (tmp_path / "a.zip").write_bytes(b"PK\0\0\xe9")

@@ -90,26 +90,29 @@ def _load(file: Path) -> list[Document]:
         filename_as_id=True,
         file_extractor=dict(_READERS),
         encoding=encoding,
-        errors="strict",
+        errors="replace",
         raise_on_error=True,
     ).load_data()
 
 
 def _encoding(text: bytes) -> str:
-    """That of its byte order mark; else UTF-8 if it is valid, or else one of one byte a character."""
+    """That of its byte order mark; else UTF-8 if most of its characters are valid, or else one of one byte each."""
     if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if b"\0" in text:
         raise ValueError("It is not text: it holds zero bytes.")
-    for encoding in ("utf-8-sig", "cp1252"):
-        with suppress(UnicodeDecodeError):
-            text.decode(encoding)
-            return encoding
+    decoded = text.decode("utf-8-sig", errors="replace")
+    damaged = decoded.count("\N{REPLACEMENT CHARACTER}")
+    if 2 * damaged <= sum(not character.isascii() for character in decoded):
+        return "utf-8-sig"
+    with suppress(UnicodeDecodeError):
+        text.decode("cp1252")
+        return "cp1252"
     return "latin-1"
 
 
 def _text(file: Path) -> str:
-    return file.read_text(encoding=_encoding(file.read_bytes()))
+    return file.read_text(encoding=_encoding(file.read_bytes()), errors="replace")
 
 
 @contextmanager
@@ -220,7 +223,7 @@ def _attachments(message: EmailMessage) -> Iterator[EmailMessage]:
 
 def _content(part: EmailMessage) -> str:
     data: Any = part.get_payload(decode=True)
-    return str(part.get_content()) if part.get_content_charset() else data.decode(_encoding(data))
+    return str(part.get_content()) if part.get_content_charset() else data.decode(_encoding(data), errors="replace")
 
 
 def _unread(file: Path) -> dict[str, str]:
