@@ -40,6 +40,8 @@ from llama_index.ragkit.compare.questions import held_out  # noqa: E402
 from llama_index.ragkit.errors import RagKitError  # noqa: E402
 from llama_index.ragkit.evaluation import Evaluation  # noqa: E402
 from llama_index.ragkit.reading import read_folder  # noqa: E402
+from llama_index.ragkit.text.lexical_terms import lexical_terms  # noqa: E402
+from llama_index.ragkit.text.sentences import split_sentences  # noqa: E402
 
 TOP_K = 5
 TERMINAL = 100  # columns
@@ -289,10 +291,13 @@ def _card(method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequ
 
 
 def _first(answer: Answer) -> str:
-    """What a method found first, for a question whose answer is not known."""
+    """What a method found first, for a question whose answer is not known: the sentence with most of its words."""
     if not answer.found:
         return "It found nothing."
-    name, text = answer.found[0].name, textwrap.shorten(answer.found[0].text, 120, placeholder=" ...")
+    asked = lexical_terms(answer.question).keys()
+    sentences = split_sentences(answer.found[0].text)
+    most = max(sentences, key=lambda sentence: len(asked & lexical_terms(sentence).keys()), default="")
+    name, text = answer.found[0].name, textwrap.shorten(most, 160, placeholder=" ...")
     return f"{'Like plain search, it' if answer.found == answer.plain else 'It'} found first, in {name}: {text}"
 
 
