@@ -125,7 +125,9 @@ class GraphView:
         if self.earlier is None:
             return GraphArrays.of(self.graph)
         arrays, changes = self.earlier
-        return arrays.updated(self.graph, Touched.of(changes))
+        found = arrays.updated(self.graph, Touched.of(changes))
+        vars(self)["earlier"] = found, ()  # those before are not held any longer
+        return found
 
     def following(self, earlier: "GraphView", touched: Touched) -> "GraphView":
         """This view, whose arrays come from those of an earlier view as soon as a question needs them.
@@ -143,7 +145,7 @@ class GraphView:
 
     def without_earlier(self) -> "GraphView":
         """This view with arrays that are up to date, if it has any, so that it holds no removed name."""
-        return self if self.earlier is None else replace(self, earlier=None).over(self.arrays)
+        return self if self.earlier is None else self.over(self.arrays)
 
     def over(self, arrays: GraphArrays) -> "GraphView":
         """This view with given arrays."""

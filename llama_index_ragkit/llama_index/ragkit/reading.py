@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from email.message import EmailMessage
+from email.message import EmailMessage, MIMEPart
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,7 +198,7 @@ def _mail(file: Path) -> str:
     message = _message(file)
     headers = [f"{name}: {message[name]}" for name in _HEADERS if message[name]]
     body = message.get_body(("plain", "html"))
-    text = "" if body is None else body.get_content()
+    text = "" if body is None else _content(body)
     if body is not None and body.get_content_type() == "text/html":
         text = _seen(text)
     attached = [
@@ -221,9 +221,12 @@ def _attachments(message: EmailMessage) -> Iterator[EmailMessage]:
             yield part
 
 
-def _content(part: EmailMessage) -> str:
+def _content(part: MIMEPart) -> str:
+    if part.get_content_charset():
+        with suppress(LookupError):  # a name that is no encoding
+            return str(part.get_content())
     data: Any = part.get_payload(decode=True)
-    return str(part.get_content()) if part.get_content_charset() else data.decode(_encoding(data), errors="replace")
+    return str(data.decode(_encoding(data), errors="replace"))
 
 
 def _unread(file: Path) -> dict[str, str]:
