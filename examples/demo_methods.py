@@ -58,7 +58,7 @@ METHODS = (
     Method(
         name="pgrag",
         title="PG-RAG",
-        what="Mind maps of facts, linked where texts say the same: a question walks from fact to fact.",
+        what="Mind maps of linked facts: a question walks from fact to fact. Here their passages are listed.",
         kind="chain",
         cls=PGRAGIndex,
         offline=lambda: {"extractor": OutlineExtractor()},

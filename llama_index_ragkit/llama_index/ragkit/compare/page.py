@@ -16,10 +16,10 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 1400px; padding: 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; }
-th, td { border-bottom: 1px solid var(--line); padding: .35rem .75rem; text-align: right; white-space: nowrap; }
+table { border-collapse: collapse; font-size: .875rem; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .45rem; text-align: right; white-space: nowrap; }
 th:first-child { background: Canvas; left: 0; position: sticky; text-align: left; }
-td { font-variant-numeric: tabular-nums; }
+td { font-variant-numeric: tabular-nums; } thead th { vertical-align: bottom; white-space: normal; }
 .chosen th, .chosen td { background: color-mix(in srgb, #4e79a7 20%, Canvas); }
 .advice { border-left: 4px solid #4e79a7; background: var(--soft); padding: .75rem 1rem; }
 details { border-top: 1px solid var(--line); padding: .5rem 0; }
@@ -116,7 +116,7 @@ systems; the answers are those of the LLM. Embedded texts and LLM calls are thos
 
 def _row(cells: Sequence[str], is_chosen: bool) -> str:
     mark = ' class="chosen"' if is_chosen else ""
-    rest = "".join(f"<td>{_text(cell)}</td>" for cell in cells[1:])
+    rest = "".join(f"<td>{_text(cell).replace(' [', '<br>[')}</td>" for cell in cells[1:])
     return f'<tr{mark}><th scope="row">{_text(cells[0])}</th>{rest}</tr>'
 
 
