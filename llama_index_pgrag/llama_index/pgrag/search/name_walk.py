@@ -109,9 +109,13 @@ def name_seeds(
 
 
 def _spread(part: LinkedNodes, names: Floats, nodes: Floats) -> Floats:
-    """The mass that reaches each node in all steps together."""
-    total: Floats = nodes.copy()
-    for _ in range(STEPS):
-        names, nodes = DAMPING * (part.from_nodes @ nodes), DAMPING * (part.from_names @ names)
-        total += nodes
+    """The mass that reaches each node in all steps together.
+
+    The mass of a node after two more steps is M times what it was. So the sum over an even number of steps is
+    ``S + M(S + ... M(S + M nodes))``, where S is the mass before the first step and after it: half of the products.
+    """
+    first = nodes + DAMPING * (part.from_names @ names)
+    total = nodes
+    for _ in range(STEPS // 2):
+        total = first + DAMPING * DAMPING * (part.from_names @ (part.from_nodes @ total))
     return total

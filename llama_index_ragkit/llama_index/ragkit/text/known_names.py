@@ -278,12 +278,18 @@ class _Finder:
     table: PhraseTable = field(default_factory=lambda: PhraseTable.of(SplitPhrases.of(()), ""))
     unspecific: Container[str] = frozenset()
     _stem_of: dict[str, str] = field(default_factory=dict)
+    _rows_of: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __contains__(self, phrase: object) -> bool:
         return bool(self.rows(str(phrase)))
 
     def rows(self, phrase: str) -> tuple[int, ...]:
         """The phrase and its other forms; in English only one of the two."""
+        if phrase not in self._rows_of:  # a text is read twice: words in lower case last
+            self._rows_of[phrase] = self._found(phrase)
+        return self._rows_of[phrase]
+
+    def _found(self, phrase: str) -> tuple[int, ...]:
         row = self.numbers.get(phrase)
         if self.language == "en" and row is not None and self.seen(row):
             return (row,)
