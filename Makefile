@@ -19,6 +19,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 DEMO_VENV ?= .venv-demo
+DOCS_VENV ?= .venv-docs
 JOBS ?= auto
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
@@ -39,8 +40,10 @@ $(VENV)/.installed: $(VENV)/.python constraints.txt requirements-dev.txt $(DISTS
 	$(PIP) install --quiet --constraint constraints.txt --requirement requirements-dev.txt
 	touch $@
 
-$(VENV)/.docs: $(VENV)/.installed requirements-docs.txt
-	$(PIP) install --quiet --constraint constraints.txt --requirement requirements-docs.txt
+$(DOCS_VENV)/.installed: constraints.txt requirements-docs.txt
+	test -d $(DOCS_VENV) || $(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
+		--constraint constraints.txt --requirement requirements-docs.txt
 	touch $@
 
 # pip says 300 lines: one line counts its packages, and $(DEMO_VENV)/install.log keeps the lines.
@@ -68,9 +71,9 @@ env: $(DEMO_VENV)/.installed
 	@echo "Ready: $(DEMO_VENV)/bin/python"
 
 demo: $(DEMO_VENV)/.installed
-	$(if $(LLM),$(DEMO_PIP) install --quiet --constraint constraints.txt llama-index-llms-openai-like)
-	$(DEMO_VENV)/bin/python examples/demo.py $(if $(DOCS),--docs "$(DOCS)") \
-		$(if $(value QUESTION),--question "$$QUESTION") $(if $(LLM),--llm)
+	@$(if $(LLM),$(DEMO_PIP) install --quiet --constraint constraints.txt llama-index-llms-openai-like,true)
+	@$(DEMO_VENV)/bin/python examples/demo.py $(if $(DOCS),--docs "$(DOCS)") $(if $(value QUESTION),--question "$$QUESTION") \
+		$(if $(LLM),--llm)
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -88,8 +91,8 @@ format: $(VENV)/.installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+docs: $(DOCS_VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 wheels: $(VENV)/.installed
 	for dist in $(DISTS); do (cd $$dist && $(BIN)/python -m hatchling build -t wheel -d ../dist) || exit 1; done
@@ -113,5 +116,5 @@ constraints: $(VENV)/.installed
 		--output-file constraints.txt requirements-docs.txt requirements-stores.txt requirements-dev.txt
 
 clean:
-	rm -rf $(VENV) $(DEMO_VENV) .venv-oldest dist site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(DEMO_VENV) $(DOCS_VENV) .venv-oldest dist site demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

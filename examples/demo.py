@@ -12,6 +12,7 @@ sent anywhere, whatever is exported. `OPENAI_BASE_URL` selects another server, `
 import argparse
 import logging
 import os
+import re
 import sys
 import tempfile
 import textwrap
@@ -44,14 +45,20 @@ from llama_index.ragkit.text.lexical_terms import lexical_terms  # noqa: E402
 from llama_index.ragkit.text.sentences import split_sentences  # noqa: E402
 
 TOP_K = 5
+_HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 TERMINAL = 100  # columns
 MADE = 40  # questions about one's own files
 IN_ONE_PASSAGE = ("fact", "report")  # kinds of question whose answer is a string in one passage
-PLAIN = "hybrid"  # what a method is held against, question by question
+PLAIN = "hybrid"  # what a method is held against where no answer is known
 MEASURE = f"recall@{TOP_K}"
+SAMPLE = (
+    "The texts are invented. The questions of a chain, of everything that one person made, of several subjects by name "
+    "and of similar reports were written to show what a method is for, so read them as illustrations. The measurement "
+    "is on public texts: see benchmarks/README.md."
+)
 CHOICE = (
-    "Three questions of its kind for each method: the one on which it gains most over plain search, the middle one, "
-    "and the one on which it gains least. Passages of texts that the question needs are green."
+    "Three questions of its kind for each method: the one on which it gains most over the best of plain search, the "
+    "middle one, and the one on which it gains least. Passages of texts that the question needs are green."
 )
 
 
@@ -82,15 +89,19 @@ def main() -> int:
 
 def demo(folder: Path | None, out: Path, question: str | None, llm: LLM | None) -> Path:
     """Build, ask, and write the pages of a folder, or of the sample archive; returns the front page."""
-    texts, asked = _texts(folder, question)
+    read = sample_texts() if folder is None else _read(folder)
+    words = sum(len(text.text.split()) for text in read)
+    texts, asked = (read, sample_questions()) if folder is None else _asked(read, question)
     target = out if folder is None else out / folder.resolve().name
-    words = sum(len(text.text.split()) for text in texts)
     questions = "1 question" if len(asked) == 1 else f"{len(asked)} questions"
     using = "no LLM" if llm is None else f"the LLM {llm.metadata.model_name}"
     about = f"{len(texts)} texts, {words:,} words, {questions}; all-MiniLM-L6-v2, {using}."
     print(about)
     if folder is None:
+        print(textwrap.fill(SAMPLE, TERMINAL))
         print("It takes about two minutes of one core, and 0.6 GB of memory.")
+    elif (target / "index.html").exists():
+        print(f"The pages in {target} are replaced.")
     Settings.llm = llm or MockLLM()  # the mock is never called
     model = MiniLM()
     indexes: dict[str, tuple[Any, Any]] = {}
@@ -112,6 +123,7 @@ def demo(folder: Path | None, out: Path, question: str | None, llm: LLM | None) 
         timed=_tell_minutes if llm is None and folder is not None else None,
         built=built,
     )
+    comparison = replace(comparison, source=_source(asked))
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".pages-", dir=out) as staged:
         methods = METHODS if llm is None else [replace(method, without="") for method in METHODS]
@@ -119,18 +131,28 @@ def demo(folder: Path | None, out: Path, question: str | None, llm: LLM | None) 
         return _publish(Path(staged), target)
 
 
-def _texts(folder: Path | None, question: str | None) -> tuple[list[Document], list[Asked]]:
-    if folder is None:
-        return sample_texts(), sample_questions()
-    texts, skipped = read_folder(folder)
+def _read(folder: Path) -> list[Document]:
+    texts, skipped = read_folder(os.path.normpath(folder))
     for file, reason in skipped.items():
         print(f"Skipped {file}: {reason}")
+    return texts
+
+
+def _asked(texts: Sequence[Document], question: str | None) -> tuple[Sequence[Document], list[Asked]]:
+    """The questions about one's own texts, and the texts, without what the questions are made of."""
     if question:
         return texts, [Asked("own", question, "", ())]
     texts, made = held_out(texts, MADE, seed=0)
     if not made:
         raise RagKitError("The texts are too short to make questions from: pass a question of your own.")
     return texts, [Asked("made", each.text, "", each.documents) for each in made]
+
+
+def _source(asked: Sequence[Asked]) -> str:
+    kinds = {each.kind for each in asked}
+    if kinds <= {"made", "own"}:
+        return "sentences and headings left out of the texts" if "made" in kinds else "yours"
+    return f"of the sample, of {len(kinds)} kinds, some of them written for a method. See the front page kind by kind."
 
 
 def language_model() -> LLM:
@@ -178,7 +200,8 @@ def _write_pages(
         if method.title not in indexes:
             continue
         measured = kinds.get(method.kind) or next(iter(kinds.values()))
-        run, plain = runs[method.title], runs[PLAIN]
+        run = runs[method.title]
+        plain = runs[measured.best_plain.name if comparison.evaluations else PLAIN]
         shown = _shown(measured.numbers, measured.gains(run, plain))
         cards.append(_card(method, measured, run, plain, shown))
         if comparison.evaluations:
@@ -190,7 +213,9 @@ def _write_pages(
     head, rows = _table(list(runs.values()), list(kinds.values())) if comparison.evaluations else comparison.rows()
     svg = interval_chart(chart, MEASURE) if chart else ""
     caption, choice = _about_figures(kinds), "" if "own" in kinds else CHOICE
-    page = front_page(about, cards, svg, head, rows, caption, choice)
+    is_sample = kinds.keys() <= KINDS.keys()
+    note, heading = (SAMPLE, "Each method on its kind of question") if is_sample else ("", "Each method on your texts")
+    page = front_page(about, note, cards, heading, svg, head, rows, caption, choice)
     (folder / "index.html").write_text(page, encoding="utf-8")
     print()
     print(as_text(head, rows))
@@ -282,6 +307,7 @@ def _card(method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequ
         what=method.what,
         kind=_kind(measured.kind),
         page=f"{method.name}.html",
+        plain=plain.name,
         verdict=_verdict(method, measured, run, gains) if gains else _first(answers[0]),
         won=sum(gain > 0 for gain in gains),
         lost=sum(gain < 0 for gain in gains),
@@ -291,27 +317,34 @@ def _card(method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequ
 
 
 def _first(answer: Answer) -> str:
-    """What a method found first, for a question whose answer is not known: the sentence with most of its words."""
+    """What a method found and plain search did not, for a question whose answer is not known."""
     if not answer.found:
         return "It found nothing."
+    plain = {(passage.name, passage.text) for passage in answer.plain}
+    new = [passage for passage in answer.found if (passage.name, passage.text) not in plain]
+    if not new:
+        order = "in the same order" if answer.found == answer.plain else "in another order"
+        return f"It found the same {len(answer.found)} passages as plain search, {order}."
     asked = lexical_terms(answer.question).keys()
-    sentences = split_sentences(answer.found[0].text)
+    sentences = split_sentences(new[0].text)
     most = max(sentences, key=lambda sentence: len(asked & lexical_terms(sentence).keys()), default="")
-    name, text = answer.found[0].name, textwrap.shorten(most, 160, placeholder=" ...")
-    return f"{'Like plain search, it' if answer.found == answer.plain else 'It'} found first, in {name}: {text}"
+    text = textwrap.shorten(most, 160, placeholder=" ...")
+    return f"It found {len(new)} of {len(answer.found)} that plain search did not, first in {new[0].name}: {text}"
 
 
 def _verdict(method: Method, measured: _Measured, run: Run, gains: Sequence[float]) -> str:
     best = measured.best_plain
     gap = measured.scores(run).difference(best, MEASURE)
     won, lost = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
-    counted = f"It finds more than {PLAIN} search for {won} of {len(gains)} questions, and less for {lost}."
-    than = f"the best of plain search ({best.name})"
+    counted = (
+        f"It finds more than {best.name}, the best of plain search here, for {won} of {len(gains)} questions, and less "
+        f"for {lost}."
+    )
     if gap.low > 0:
-        return f"{counted} Above {than} by {gap} in {MEASURE}."
+        return f"{counted} {MEASURE.capitalize()} is higher by {gap}."
     if gap.high < 0:
-        return f"{counted} Below {than} by {-gap.mean:.3f} in {MEASURE}. {method.without}".strip()
-    return f"{counted} Not above {than} here by more than chance. {method.without}".strip()
+        return f"{counted} {MEASURE.capitalize()} is lower by {-gap.mean:.3f}. {method.without}".strip()
+    return f"{counted} The difference in {MEASURE} may be chance. {method.without}".strip()
 
 
 def _answer(measured: _Measured, i: int, plain: Run, run: Run) -> Answer:
@@ -320,7 +353,7 @@ def _answer(measured: _Measured, i: int, plain: Run, run: Run) -> Answer:
     def passages(of: Run) -> list[Passage]:
         names = [[_name(titles.get(name, name)) for name in hit.documents] for hit in of.hits[i]]
         return [
-            Passage(name[0] if len(name) == 1 else "a summary", hit.text, measured.is_hit(hit, i))
+            Passage(name[0] if len(name) == 1 else "a summary", _plain(hit.text), measured.is_hit(hit, i))
             for name, hit in zip(names, of.hits[i], strict=True)
         ]
 
@@ -331,6 +364,11 @@ def _answer(measured: _Measured, i: int, plain: Run, run: Run) -> Answer:
 def flat(text: str) -> str:
     """A text without differences of case and space."""
     return " ".join(text.casefold().split())
+
+
+def _plain(text: str) -> str:
+    """A text without the marks of its headings."""
+    return _HEADING.sub("", text)
 
 
 def _name(file: str) -> str:

@@ -41,7 +41,10 @@ th:first-child { text-align: left; position: sticky; left: 0; background: Canvas
 @media (prefers-color-scheme: dark) { th:first-child { background: #14181f; } }
 @media (max-width: 600px) { body { margin: 1rem auto; padding: 0 1rem; } }
 """
-BAR = "The bar of a method: green, the questions for which it finds more than plain search; red, less; grey, as much."
+BAR = (
+    "The bar of a method: green, the questions for which it finds more than the best of plain search; red, less; grey, "
+    "as much."
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ class Card:
     kind : its kind of question, in words
     page : the file that shows the index
     verdict : what the questions of its kind say
-    won, lost, asked : in how many questions it found more and less than plain search, and of how many
+    plain : the name of the plain search that it is compared with
+    won, lost, asked : in how many questions it found more and less than that, and of how many
     answers : the questions that are shown
     """
 
@@ -82,6 +86,7 @@ class Card:
     what: str
     kind: str
     page: str
+    plain: str
     verdict: str
     won: int
     lost: int
@@ -91,7 +96,9 @@ class Card:
 
 def front_page(
     about: str,
+    note: str,
     cards: Sequence[Card],
+    heading: str,
     chart: str,
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -102,17 +109,18 @@ def front_page(
 
     Parameters
     ----------
-    about : what was indexed and asked
-    chart : an SVG; empty for none
+    about, note : what was indexed and asked, and how to read it
+    heading, chart : an SVG with its heading; empty for none
     head, rows : of the table; the best of a column of figures is marked
     caption : what the figures are
     choice : how the questions that are shown were chosen
     """
     parts = [
         f"<h1>{len(cards)} retrieval methods on one corpus</h1><p class=soft>{_(about)}</p>",
+        f"<p>{_(note)}</p>" if note else "",
         f"<p class=soft>{_(BAR)}</p>" if any(card.asked for card in cards) else "",
         f"<div class=cards>{''.join(map(_card, cards))}</div>",
-        f"<h2>Each method on its kind of question, with 95 % intervals</h2>{chart}" if chart else "",
+        f"<h2>{_(heading)}, with 95 % intervals</h2>{chart}" if chart else "",
         f"<h2>All systems</h2>{_table(head, rows)}<p class=soft>{_(caption)}</p>",
         f"<h2>Found by plain search, found by the method</h2><p class=soft>{_(choice)}</p>",
         *map(_answers, cards),
@@ -147,18 +155,18 @@ def _card(card: Card) -> str:
 
 
 def _answers(card: Card) -> str:
-    asked = "".join(_answer(answer, place == 0) for place, answer in enumerate(card.answers))
+    asked = "".join(_answer(answer, card.plain, place == 0) for place, answer in enumerate(card.answers))
     name = _(card.page.removesuffix(".html"))
     return f"<section id='{name}'><h2>{_(card.title)}</h2><p class=soft>{_(card.verdict)}</p>{asked}</section>"
 
 
-def _answer(answer: Answer, is_open: bool) -> str:
+def _answer(answer: Answer, plain: str, is_open: bool) -> str:
     known = f"<p class=soft>Expected: <mark>{_(answer.expected)}</mark></p>" if answer.expected else ""
     needed = f"<p class=soft>Needs: {_(', '.join(answer.needed))}</p>" if answer.needed else ""
     sides = "".join(
         f"<div><h4>{title}{_count(passages, answer.needed)}</h4>"
         f"<ol>{''.join(_passage(passage, answer.expected) for passage in passages)}</ol></div>"
-        for title, passages in (("Plain search", answer.plain), ("The method", answer.found))
+        for title, passages in ((f"Plain search ({_(plain)})", answer.plain), ("The method", answer.found))
     )
     state = " open" if is_open else ""
     head = f"<summary>{_(answer.question)}</summary>"

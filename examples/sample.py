@@ -19,11 +19,11 @@ KINDS: Mapping[str, str] = {
     "fact": "a single fact",
     "chain": "a chain of facts",
     "riddle": "a chain, described in other words",
-    "network": "everything by one hand",
+    "network": "everything that one person made",
     "subjects": "several subjects, by name",
     "aspects": "several subjects, described",
     "theme": "a theme",
-    "report": "one of many reports of one form",
+    "report": "one of many similar reports",
 }
 """The kinds of question that the demo asks, in words."""
 

@@ -83,6 +83,23 @@ def test_a_long_page_shows_the_questions_on_which_systems_differ() -> None:
     assert "found by 2 of 3" in page
 
 
+def test_of_several_documents_the_page_says_who_found_all() -> None:
+    def hits(*names: str) -> list[list[Hit]]:
+        return [[Hit(name, (name,), "text", 1.0) for name in names]]
+
+    runs = [Run("dense", True, hits("one", "two")), Run("BM25", True, hits("one")), Run("hybrid", True, hits("three"))]
+    page = Comparison([Question("Who?", ("one", "two"))], "yours", runs, 2, {}).html()
+    assert "all 2 found by 1 of 3, some by 2" in page
+
+
+def test_a_long_passage_is_shown_around_the_answer() -> None:
+    text = "It was long ago. " * 40 + "He was born in Wellington, Texas, near the depot. " + "It rained. " * 60
+    runs = [Run(name, True, [[Hit("a", ("a",), text, 1.0)]]) for name in ("dense", "BM25", "hybrid")]
+    asked = Question("Where was he born?", ("a",), ("wellington, texas",))
+    assert "Wellington, Texas" in Comparison([asked], "yours", runs, 1, {}).html()
+    assert "Wellington" not in Comparison([Question(asked.text, ("a",))], "yours", runs, 1, {}).html()
+
+
 def test_questions_without_labels_give_agreement_and_no_quality() -> None:
     found = compared(questions=["What burned?", "Who rings the bells?"], methods=["HippoRAG"])
     assert found.evaluations == {}
@@ -270,7 +287,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     model = HashEmbedding(dim=256)
-    monkeypatch.setattr("llama_index.ragkit.compare.comparing.resolve_embed_model", lambda name: model)
+    monkeypatch.setattr("llama_index.ragkit.compare.command.resolve_embed_model", lambda name: model)
     return main(list(arguments))
 
 
@@ -321,11 +338,29 @@ def test_the_command_ends_after_an_estimate_and_says_what_is_wrong(
     assert "Unknown or not installed: nothing" in capsys.readouterr().err
 
 
+def test_a_model_that_cannot_be_fetched_and_methods_that_are_not_installed_are_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def offline(name: str) -> None:
+        raise OSError("We couldn't connect to the hub.\nMore.")
+
+    where = ("--docs", f"{folder / 'docs'}", "--out", f"{folder / 'out'}")
+    monkeypatch.setattr("llama_index.ragkit.compare.command.resolve_embed_model", offline)
+    assert main(list(where)) == 1
+    assert "couldn't connect to the hub. Without a connection" in (told := capsys.readouterr().err)
+    assert "--embed-model FOLDER" in told
+    only = [method for method in METHODS if method.name in ("HippoRAG", "MRAG")]
+    without = Method("X", "llama_index.nowhere", "XIndex")
+    monkeypatch.setattr("llama_index.ragkit.compare.methods.METHODS", (*only, without))
+    assert run(monkeypatch, *where) == 0
+    assert "not installed: llama-index-nowhere." in capsys.readouterr().out
+
+
 def test_a_question_about_a_skipped_file_says_why_before_a_model_is_loaded(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "llama_index.readers.file", None)
-    monkeypatch.setattr("llama_index.ragkit.compare.comparing.resolve_embed_model", None)
+    monkeypatch.setattr("llama_index.ragkit.compare.command.resolve_embed_model", None)
     (folder / "docs" / "report.pdf").write_bytes(b"%PDF-1.4 stream")
     for named in ("report.pdf", "report", "report.pdf#2", str(folder / "docs" / "report.pdf")):
         line = json.dumps({"question": "Who chaired it?", "documents": [named]})

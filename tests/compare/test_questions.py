@@ -67,6 +67,13 @@ def test_what_is_held_out_is_no_longer_in_the_text(seed: int) -> None:
     assert held_out(documents, 4, seed)[1] == questions
 
 
+def test_a_row_of_a_table_is_no_question() -> None:
+    rows = "\n\n\n".join(f"mission: Apollo {i}\nlaunch: 19{i}-04-16\ncommander: John Young" for i in range(60, 70))
+    told = "The rocket left on time. It carried three men and a small car to the moon. They drove for hours there."
+    _, made = held_out([Document(text=rows, id_="rows"), Document(text=told, id_="told")], 10, 0)
+    assert [question.documents for question in made] == [("told",)]
+
+
 def test_short_texts_are_left_whole() -> None:
     documents = [Document(text="One sentence. And another."), Document(text="")]
     assert held_out(documents, 4, 0) == (documents, [])

@@ -1,5 +1,6 @@
 """Folders of files, read as people see them."""
 
+import logging
 import sys
 from collections.abc import Callable
 from email.message import EmailMessage
@@ -11,6 +12,7 @@ from docx import Document as WordDocument
 from llama_index.core.node_parser import SentenceSplitter
 from pptx import Presentation
 
+from llama_index.ragkit import reading
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.reading import read_folder
 
@@ -18,10 +20,12 @@ PAGE = """<!doctype html><html><head><title>Opening hours</title><style>p {color
 <body><nav><a href="/">Home</a></nav><script>track("you")</script>
 <h1>The museum</h1><p>Open <b>every</b>
 day.<br>Closed on Sunday.</p><ul><li>Adults: 5 euros</li><li>Children: free</li></ul>
-<table><tr><th>Day</th><th>Hours</th></tr><tr><td>Monday</td><td>9 to 5</td></tr></table></body></html>"""
+<table><tr><th>Day</th><th>Hours</th></tr><tr><td>Monday</td><td>9 to 5</td></tr></table>
+<article><footer>Since 1902.</footer></article>
+<footer>Cookies</footer></body></html>"""
 SEEN = (
     "Opening hours\n\nThe museum\n\nOpen every day.\n\nClosed on Sunday.\n\nAdults: 5 euros\n\nChildren: free\n\n"
-    "Day | Hours\n\nMonday | 9 to 5"
+    "Day | Hours\n\nMonday | 9 to 5\n\nSince 1902."
 )
 
 
@@ -161,6 +165,22 @@ def test_a_file_that_cannot_be_read_is_skipped_and_named(tmp_path: Path, caplog:
     assert {Path(file).name for file in skipped} == {"empty.txt", "a.docx", "a.pptx", "a.pdf"}
     assert all(skipped.values())
     assert not caplog.records  # a warning would not name its file
+
+
+def test_readers_that_configure_logging_leave_it_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "lamp.txt").write_text("The lamp is lit.", encoding="utf-8")
+
+    def configures(*args: Any, **kwargs: Any) -> list[Any]:
+        logging.getLogger().setLevel(logging.DEBUG)
+        logging.getLogger().addHandler(logging.NullHandler())
+        return load(*args, **kwargs)
+
+    load = reading._load
+    monkeypatch.setattr(reading, "_load", configures)
+    root = logging.getLogger()
+    before = root.level, list(root.handlers)
+    read_folder(tmp_path)
+    assert (root.level, root.handlers) == before
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -119,21 +119,23 @@ def _text(file: Path) -> str:
 def _quietly() -> Iterator[None]:
     """Without warnings that name no file: LlamaIndex's that its readers are not installed, and those of pypdf.
 
-    A file that is skipped says why.
+    A file that is skipped says why. The root logger stays as it is: one of LlamaIndex's readers configures it.
     """
     logger = logging.getLogger(SimpleDirectoryReader.__module__)
 
     def others(record: logging.LogRecord) -> bool:
         return "llama-index-readers-file" not in record.getMessage()
 
-    pypdf = logging.getLogger("pypdf")
-    level = pypdf.level
+    pypdf, root = logging.getLogger("pypdf"), logging.getLogger()
+    level, of_root, handlers = pypdf.level, root.level, list(root.handlers)
     logger.addFilter(others)
     pypdf.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
         pypdf.setLevel(level)
+        root.setLevel(of_root)
+        root.handlers[:] = handlers
         logger.removeFilter(others)
 
 
@@ -176,6 +178,9 @@ def _seen(page: str | bytes) -> str:
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     for hidden in soup(_HIDDEN):
         hidden.decompose()
+    for footer in soup("footer"):
+        if footer.find_parent(("article", "blockquote", "section", "main")) is None:  # that of the site
+            footer.decompose()
     for text in soup.find_all(string=True):
         if isinstance(text, bs4.element.PreformattedString):  # a comment, or the type of the document
             text.extract()

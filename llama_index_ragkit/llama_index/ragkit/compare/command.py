@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.embeddings.utils import resolve_embed_model
 from llama_index.core.llms import LLM
 from llama_index.core.node_parser import SentenceSplitter
 
 from llama_index.ragkit.compare.comparing import compare
+from llama_index.ragkit.compare.methods import missing_packages
 from llama_index.ragkit.compare.questions import read_questions, with_documents
-from llama_index.ragkit.errors import RagKitError
+from llama_index.ragkit.errors import ConfigurationError, RagKitError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.llm.embeddings import local_model
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             questions,
             out=options.out,
             methods=options.methods,
-            embed_model=local_model(options.embed_model),
+            embed_model=_embedding(options.embed_model),
             transformations=None if options.chunk_size is None else [_splitter(options.chunk_size)],
             llm=None if options.llm is None else openai_like(options.llm, "--llm", 32_000),
             top_k=options.top_k,
@@ -68,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     _say(f"{comparison}\n\nThe answers side by side: {options.out / 'index.html'}")
+    missing = missing_packages()
+    if missing and options.methods is None:
+        _say(f"Not compared, since they are not installed: {', '.join(missing)}.")
     return 0
 
 
@@ -98,6 +104,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--estimate", action="store_true", help="print what it would cost, and stop")
     return parser
+
+
+def _embedding(name: str) -> BaseEmbedding:
+    try:
+        return resolve_embed_model(local_model(name))
+    except OSError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigurationError(
+            f"The embedding model {name!r} cannot be loaded: {reason} Without a connection to the hub, pass the folder "
+            "of a model: --embed-model FOLDER."
+        ) from error
 
 
 def _splitter(chunk_size: int) -> SentenceSplitter:

@@ -15,7 +15,7 @@ from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
 
-__all__ = ["METHODS", "Method", "heads_of", "installed"]
+__all__ = ["METHODS", "Method", "heads_of", "installed", "missing_packages"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,11 @@ def heads_of(model: BaseEmbedding) -> BaseEmbedding:
         model.model_name, device=getattr(model, "_device", None), **settings
     )
     return found
+
+
+def missing_packages() -> list[str]:
+    """The packages of the methods that are not installed."""
+    return [method.module.replace("_", "-").replace(".", "-") for method in METHODS if find_spec(method.module) is None]
 
 
 def installed(names: Sequence[str] | None = None) -> list[Method]:

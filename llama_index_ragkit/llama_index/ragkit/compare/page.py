@@ -104,7 +104,7 @@ def comparison_page(
 bootstrap intervals. "Shared with hybrid" is the share of the passages of both that both found. A question's time is
 without that of embedding it, but with that of its aspects (MRAG); a build's is without that of embedding the chunks,
 which all systems share, but with that of other texts, such as chunks under headers (spRAG).
-"Context holds the answer", EM and F1 are of contexts of the same number of tokens for all
+"Context holds the answer", EM and F1 are of contexts of at most as many tokens for all
 systems; the answers are those of the LLM. Embedded texts and LLM calls are those of a build.</p>
 <h2>{_text(heading)}</h2>
 {asked}
@@ -121,28 +121,45 @@ def _row(cells: Sequence[str], is_chosen: bool) -> str:
 
 
 def _answers(number: int, shown: QuestionOnPage) -> str:
-    columns = "".join(_column(name, cells, shown.said.get(name)) for name, cells in shown.found.items())
+    columns = "".join(_column(name, cells, shown.said.get(name), shown.answers) for name, cells in shown.found.items())
     known = f'<p class="note">Answered by: {_text(", ".join(shown.wanted))}</p>' if shown.wanted else ""
     if shown.answers:
         known += f'<p class="note">Correct: {_text(" / ".join(shown.answers))}</p>'
     state = " open" if number == 0 else ""
-    right = sum(any(cell.is_right for cell in cells) for cells in shown.found.values())
-    share = f' <span class="note">found by {right} of {len(shown.found)}</span>' if shown.wanted else ""
+    share = f' <span class="note">{_found_by(shown)}</span>' if shown.wanted else ""
     head = f"<summary>{_text(shown.question)}{share}</summary>{known}"
     return f'<details{state}>{head}<div class="answers">{columns}</div></details>'
 
 
-def _column(name: str, cells: Sequence[Cell], said: str | None) -> str:
-    listed = f"<ol>{''.join(map(_cell, cells))}</ol>" if cells else "<p>nothing</p>"
+def _found_by(shown: QuestionOnPage) -> str:
+    """How many systems found the documents that answer a question."""
+    found = [len({cell.document for cell in cells if cell.is_right}) for cells in shown.found.values()]
+    some, every = sum(map(bool, found)), sum(count >= len(shown.wanted) for count in found)
+    if len(shown.wanted) == 1:
+        return f"found by {some} of {len(found)}"
+    return f"all {len(shown.wanted)} found by {every} of {len(found)}, some by {some}"
+
+
+def _column(name: str, cells: Sequence[Cell], said: str | None, answers: Sequence[str]) -> str:
+    listed = f"<ol>{''.join(_cell(cell, answers) for cell in cells)}</ol>" if cells else "<p>nothing</p>"
     answer = "" if said is None else f'<p class="advice">{_text(said)}</p>'
     return f"<section><h3>{_text(name)}</h3>{answer}{listed}</section>"
 
 
-def _cell(cell: Cell) -> str:
-    text = cell.text if len(cell.text) <= _SHOWN else cell.text[:_SHOWN].rsplit(" ", 1)[0] + " ..."
+def _cell(cell: Cell, answers: Sequence[str]) -> str:
+    text = _excerpt(cell.text, answers if cell.is_right else ())
     mark, said = (' class="right"', " ✓") if cell.is_right else ("", "")
     document = f'<span class="doc">{_text(cell.document)}{said}</span>'
     return f'<li{mark}>{document}<br><span class="text">{_text(text)}</span></li>'
+
+
+def _excerpt(text: str, answers: Sequence[str]) -> str:
+    """The beginning of a passage, or what surrounds an answer that it has."""
+    places = [place for answer in answers if (place := text.casefold().find(answer.casefold())) >= 0]
+    start = max(0, min(places) - _SHOWN // 2) if places and min(places) > _SHOWN // 2 else 0
+    before = "... " if start else ""
+    text = text[start:].split(" ", 1)[-1] if start else text
+    return before + (text if len(text) <= _SHOWN else text[:_SHOWN].rsplit(" ", 1)[0] + " ...")
 
 
 def _text(value: str) -> str:

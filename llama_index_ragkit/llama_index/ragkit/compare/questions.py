@@ -30,6 +30,7 @@ from llama_index.ragkit.text.sentences import sentence_spans
 __all__ = ["Question", "held_out", "pages_of_files", "read_questions", "with_documents", "written"]
 
 _SHORTEST, _LONGEST = 6, 40  # words of a held-out sentence
+_FIELDS = 2  # a row of a table has as many values with their names
 _PASSAGE = 1500  # characters that the LLM reads for a question
 PROMPT = PromptTemplate(
     "Write one question that the passage below answers and that somebody would ask who has not read it. Name what it "
@@ -147,7 +148,7 @@ def held_out(documents: Sequence[Document], count: int, seed: int) -> tuple[list
     """Up to `count` sentences and headings as questions, of documents in random order, and the documents without them.
 
     One question a document, a heading of every second one that has any; documents of fewer than three sentences are
-    left whole.
+    left whole. A row of a table ("name: ... date: ...") is no question.
     """
     order = list(range(len(documents)))
     random.Random(seed).shuffle(order)
@@ -174,11 +175,15 @@ def _choose(text: str, rng: random.Random, heading: bool) -> tuple[int, int, str
     title, rest = split_heading(text)
     if heading and title and len(title.split()) > 1:
         return 0, len(text) - len(rest), title
-    body = [(a, b) for a, b in spans[1:] if _SHORTEST <= len(text[a:b].split()) <= _LONGEST]
+    body = [(a, b) for a, b in spans[1:] if _is_asked(text[a:b])]
     if not body:
         return None
     start, end = rng.choice(body)
     return start, end, " ".join(text[start:end].split())
+
+
+def _is_asked(sentence: str) -> bool:
+    return _SHORTEST <= len(sentence.split()) <= _LONGEST and sentence.count(": ") < _FIELDS
 
 
 def written(

@@ -706,6 +706,19 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         with engine_llm(llm):
             return super().as_chat_engine(chat_mode, llm, **kwargs)
 
+    @classmethod
+    def from_vector_store(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """No index: a vector store has the chunks, but not what a method derives from them.
+
+        Raises
+        ------
+        NotAVectorStoreIndexError
+        """
+        raise NotAVectorStoreIndexError(
+            f"A vector store does not hold a {cls.__name__}: open one with "
+            "llama_index.core.load_index_from_storage(storage_context), and make one of nodes or documents."
+        )
+
     @property
     def vector_store(self) -> NoReturn:
         """No store that core's own retrievers could search.
