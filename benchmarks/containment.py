@@ -14,6 +14,7 @@ into `docs/answers.md` between two markers.
 
 import argparse
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,8 +133,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             means = {tokens: sum(each["contained"]) / len(ids) for tokens, each in row["scores"].items()}
             print(name, system, " ".join(f"{tokens}: {mean:.3f}" for tokens, mean in means.items()), flush=True)
     before, _, rest = options.page.read_text(encoding="utf-8").partition(BEGIN)
-    table = markdown(_latest(options.kept))
-    options.page.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    old, _, after = rest.partition(END)
+    # A corpus of which nothing is kept stays as the page has it.
+    tables = _tables(old) | markdown(_latest(options.kept))
+    table = "\n".join(tables[name] for name in SETS if name in tables)
+    options.page.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
 
 
 def _asked(folder: Path, limit: int, chunk_tokens: int, embed_model: BaseEmbedding) -> Asked:
@@ -183,12 +187,18 @@ def _plain(system: str, asked: Asked, depth: int) -> BaseRetriever:
     return NearestFirst(asked, depth)
 
 
-def markdown(kept: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
-    """A table a corpus, a row a system: the share of the contexts that hold an answer.
+def _tables(page: str) -> dict[str, str]:
+    """Corpus -> its table, of a page."""
+    parts = [part for part in re.split(r"(?m)^(?=### )", page) if part.startswith("### ")]
+    return {part.removeprefix("### ").partition(",")[0]: f"\n{part.rstrip()}" for part in parts}
+
+
+def markdown(kept: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[str, str]:
+    """Corpus -> a table, a row a system: the share of the contexts that hold an answer.
 
     Bold where the paired interval of the difference to hybrid-z excludes zero; "-" where no passage fits the context.
     """
-    parts = []
+    parts = {}
     for name in (name for name in SETS if (name, BASELINE) in kept):
         first = kept[name, BASELINE]
         base = _evaluation(first)
@@ -201,8 +211,8 @@ def markdown(kept: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
         ]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         chunks = f", {_chunks(first['chunk'])}" if "chunk" in first else ""
-        parts.append(f"\n### {name}, {len(base.ids):,} questions{chunks}\n\n{table}")
-    return "\n".join(parts)
+        parts[name] = f"\n### {name}, {len(base.ids):,} questions{chunks}\n\n{table}"
+    return parts
 
 
 def _chunks(tokens: int) -> str:

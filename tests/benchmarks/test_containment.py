@@ -52,6 +52,16 @@ def test_a_run_goes_on_with_what_is_missing_and_other_questions_are_measured_ane
     assert "| dense |" not in page  # its questions are others
 
 
+def test_corpora_that_are_not_asked_stay_on_the_page(run, tmp_path: Path):
+    other = "\n### fairytale, 3 questions\n\n| system |\n| --- |\n| dense |"
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{containment.BEGIN}\n{other}\n{containment.END}\nafter\n")
+    once = run("--systems", "hybrid-z")
+    assert once.index("### musique") < once.index("### fairytale")
+    assert once.endswith(f"{other}\n{containment.END}\nafter\n")
+    assert run("--systems", "hybrid-z") == once
+
+
 def test_what_was_measured_with_other_sources_is_measured_anew_and_stands_with_its_commit_until_then(
     run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
