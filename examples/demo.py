@@ -25,6 +25,7 @@ from string import ascii_lowercase
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+PICTURES = ROOT / "docs" / "pictures"
 sys.path.insert(0, str(ROOT))
 
 from examples.demo_methods import METHODS, Method  # noqa: E402
@@ -203,7 +204,9 @@ def _write_pages(
         run = runs[method.title]
         plain = runs[measured.best_plain.name if comparison.evaluations else PLAIN]
         shown = _shown(measured.numbers, measured.gains(run, plain))
-        cards.append(_card(method, measured, run, plain, shown))
+        picture = PICTURES / f"{method.name}.webp"  # of the sample
+        seen = picture.read_bytes() if measured.kind in KINDS and picture.exists() else None
+        cards.append(_card(method, measured, run, plain, shown, seen))
         if comparison.evaluations:
             chart.append(_row(run, measured))
         index, retriever = indexes[method.title]
@@ -299,7 +302,9 @@ def _kind(kind: str) -> str:
     return KINDS.get(kind, "sentences and headings left out" if kind == "made" else "your question")
 
 
-def _card(method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequence[int]) -> Card:
+def _card(
+    method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequence[int], picture: bytes | None
+) -> Card:
     gains = measured.gains(run, plain)
     answers = [_answer(measured, i, plain, run) for i in shown]
     return Card(
@@ -307,6 +312,7 @@ def _card(method: Method, measured: _Measured, run: Run, plain: Run, shown: Sequ
         what=method.what,
         kind=_kind(measured.kind),
         page=f"{method.name}.html",
+        picture=picture,
         plain=plain.name,
         verdict=_verdict(method, measured, run, gains) if gains else _first(answers[0]),
         won=sum(gain > 0 for gain in gains),

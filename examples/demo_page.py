@@ -1,5 +1,6 @@
 """The front page of the demo: what each method is for, what it found beside plain search, and the table."""
 
+import base64
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ h3 { margin: 0 0 .3rem; font-size: 1.05rem; } h4 { font-size: .875rem; margin: 0
   grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; padding: 1rem 1.2rem;
   display: flex; flex-direction: column; }
+.card img { aspect-ratio: 8 / 5; border: 1px solid var(--line); border-radius: .4rem; display: block; width: 100%; }
 .card .last { margin-top: auto; padding-top: .6rem; }
 .share { background: var(--line); border-radius: .25rem; display: flex; height: .5rem; margin: .5rem 0;
   overflow: hidden; }
@@ -76,6 +78,7 @@ class Card:
     what : the method in one sentence
     kind : its kind of question, in words
     page : the file that shows the index
+    picture : of that page, as WebP; None for none
     verdict : what the questions of its kind say
     plain : the name of the plain search that it is compared with
     won, lost, asked : in how many questions it found more and less than that, and of how many
@@ -86,6 +89,7 @@ class Card:
     what: str
     kind: str
     page: str
+    picture: bytes | None
     plain: str
     verdict: str
     won: int
@@ -147,8 +151,12 @@ def _card(card: Card) -> str:
             f"<span class=lost style='width:{100 * card.lost / card.asked:.0f}%'></span></div>"
         )
     name = _(card.page.removesuffix(".html"))
+    picture = ""
+    if card.picture is not None:
+        data = base64.b64encode(card.picture).decode("ascii")
+        picture = f"<a href='{_(card.page)}'><img alt='Its index' src='data:image/webp;base64,{data}'></a>"
     return (
-        f"<section class=card><h3>{_(card.title)}</h3><p>{_(card.what)}</p>"
+        f"<section class=card><h3>{_(card.title)}</h3>{picture}<p>{_(card.what)}</p>"
         f"<p class=soft>For {_(card.kind)}</p>{bar}<p>{_(card.verdict)}</p>"
         f"<p class=last><a href='{_(card.page)}'>Its index</a> · <a href='#{name}'>What it found</a></p></section>"
     )
