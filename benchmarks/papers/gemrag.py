@@ -84,6 +84,12 @@ EXPERIMENTS = {
         SYSTEMS,
         columns=("accuracy",),
         printed={
+            "GEM-RAG (SBERT, UnifiedQA)": (52.14, 44.70),
+            "RAPTOR (SBERT, UnifiedQA)": (51.71, 43.30),
+            "Embed (SBERT, UnifiedQA)": (51.04, 44.06),
+            "GEM-RAG (OpenAI, UnifiedQA)": (52.81, 44.83),
+            "RAPTOR (OpenAI, UnifiedQA)": (53.48, 44.96),
+            "Embed (OpenAI, UnifiedQA)": (52.14, 42.53),
             "GEM-RAG (SBERT, GPT-3.5)": (61.84, 51.60),
             "RAPTOR (SBERT, GPT-3.5)": (60.13, 50.32),
             "Embed (SBERT, GPT-3.5)": (58.61, 47.25),

@@ -14,7 +14,17 @@ from benchmarks.papers.experiment import Answered, Grader
 from llama_index.pgrag.evaluation import bert_scores, bleu, quest_eval, rouge_l
 from llama_index.ragkit.evaluation import CRITERIA, Evaluation, PairwiseJudge, judge_answers
 
-__all__ = ["bert_score", "best_of", "correct", "meteor", "precisions", "preferred", "quest_f1", "text_metrics"]
+__all__ = [
+    "bert_score",
+    "best_of",
+    "correct",
+    "has_wordnet",
+    "meteor",
+    "precisions",
+    "preferred",
+    "quest_f1",
+    "text_metrics",
+]
 
 
 def best_of(metric: Callable[[str, str], float]) -> Grader:
@@ -53,6 +63,11 @@ def _wordnet() -> Any:
     except (ImportError, LookupError):
         return None
     return wordnet
+
+
+def has_wordnet() -> bool:
+    """Whether :func:`meteor` can be computed."""
+    return _wordnet() is not None
 
 
 def meteor(reference: str, text: str) -> float:
@@ -107,16 +122,21 @@ def correct(given: Answered) -> list[float]:
 
 
 def preferred() -> dict[str, Grader]:
-    """By each criterion how often an answer is preferred to the baseline's: two calls each, with places swapped."""
-    return {name: partial(_preferred, name) for name in CRITERIA}
+    """By each criterion how often an answer is preferred to the baseline's, and how often both orders agree.
+
+    Two calls each, with places swapped.
+    """
+    columns = {f"{name}{what}": (name, what) for name in CRITERIA for what in ("", ", agreement")}
+    return {column: partial(_preferred, name, what) for column, (name, what) in columns.items()}
 
 
-def _preferred(criterion: str, given: Answered) -> Sequence[float]:
+def _preferred(criterion: str, what: str, given: Answered) -> Sequence[float]:
     if given.base is None:
-        return [0.5] * len(given.queries)
+        return [1.0 if what else 0.5] * len(given.queries)
     ids = tuple(query.id for query in given.queries)
     first = Evaluation("own", ids, {}, answers=given.answers)
     second = Evaluation("base", ids, {}, answers=given.base)
     judge = PairwiseJudge(given.lab.llm, criteria={criterion: CRITERIA[criterion]})
-    found = judge_answers(judge, given.queries, first, second, num_workers=given.lab.options.workers)
-    return found.scores[criterion]
+    judged = partial(judge_answers, judge, given.queries, first, second, num_workers=given.lab.options.workers)
+    found: Evaluation = given.lab.once(repr((criterion, given.answers)), judged)
+    return found.scores[criterion + what]

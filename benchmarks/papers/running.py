@@ -17,6 +17,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from benchmarks.cost import Counting
 from benchmarks.data import Task, load
 from benchmarks.papers.experiment import Answered, Experiment, First, Found, Lab, Part, System
+from benchmarks.papers.graders import has_wordnet
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.measured import Measured, joined
 from benchmarks.sources import sources
@@ -27,7 +28,7 @@ from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["Runner"]
 
-_PROMPT, _REPLY = 400, 60  # tokens of a prompt beside its passages, and of a reply: for estimates
+_PROMPT, _REPLY, _THOUGHT = 400, 60, 300  # tokens of a prompt beside its passages, of a reply, and of one that reasons
 
 
 _Asked = tuple[Lab, list[LabelledQuery]]
@@ -62,7 +63,7 @@ class Runner:
         return self._experiment.heads
 
     def estimate(self) -> dict[str, Estimate]:
-        """The work of each system that is not measured yet, at most, over all parts."""
+        """About the work of each system that is not measured yet, over all parts; without summaries and reports."""
         work: dict[str, Estimate] = {}
         for _, system, asked, kept in self._cells():
             if kept is None:
@@ -138,8 +139,9 @@ class Runner:
             work += extractor.estimate(nodes, self._llm)
         calls = questions * (system.calls + (self._experiment.reader is not None) + self._experiment.grading_calls)
         passage = sum(count_tokens(node.get_content()) for node in nodes[:200]) // min(200, len(nodes))
-        read = _PROMPT + passage * min(lab.depth, 10)  # a chain of thought reads as many
-        return work + Estimate(calls=calls, prompt_tokens=calls * read, completion_tokens=calls * _REPLY)
+        read = _PROMPT + max(self._experiment.context_tokens or 0, passage * min(lab.depth, 10))  # IRCoT reads as many
+        reply = _THOUGHT if self._experiment.reader == "chain_of_thought" else _REPLY
+        return work + Estimate(calls=calls, prompt_tokens=calls * read, completion_tokens=calls * reply)
 
     def _measured(
         self, system: System, lab: Lab, queries: Sequence[LabelledQuery], base: Mapping[str, str] | None
@@ -214,6 +216,8 @@ class Runner:
             llm,
             self.columns,
             self._experiment.depth,
+            getattr(self._options, "bert_score", None),
+            "METEOR" in self._experiment.graders and has_wordnet(),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

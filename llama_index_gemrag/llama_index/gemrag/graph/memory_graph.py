@@ -6,7 +6,7 @@ k's text. With a_i the mean of the u_ij that is
 
     S = A B^T,    S_sym = (S + S^T) / 2,    W = S_sym without its diagonal,    L = D^-1/2 W D^-1/2
 
-and L x costs four products with n x d matrices. D holds the row sums of W.
+and L x costs four products with n x d matrices. D holds the row sums of W; with `literal=True` W is S_sym - I.
 
 Deviations from the paper, all measured (docs, "Where it differs"):
 
