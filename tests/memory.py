@@ -15,6 +15,7 @@ __all__ = ["arrays_with", "texts_in", "texts_with"]
 
 def _objects() -> Iterator[Any]:
     """Every object that is not frozen. The collector knows arrays and strings only as what others refer to."""
+    gc.collect()  # cycles that nothing refers to are held by nobody
     holders = gc.get_objects()
     seen: set[int] = set()
     yield from holders

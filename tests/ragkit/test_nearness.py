@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -45,6 +45,7 @@ def test_squashed_scores_keep_their_order():
     assert found[-1] < 1
 
 
+@example(np.array([0.0] * 100 + [-1.0]), 1.0, 0.0)
 @given(
     hnp.arrays(np.float64, st.integers(1, 150), elements=st.integers(-50, 50).map(float)),
     st.floats(0.01, 100),

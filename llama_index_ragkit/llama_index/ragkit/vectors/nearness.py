@@ -113,20 +113,23 @@ def with_words(
     return nearness
 
 
-def standardised(scores: NDArray[np.float64], by: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def standardised(
+    scores: NDArray[np.float64], by: NDArray[np.float64] | None = None, of: int = NEAREST
+) -> NDArray[np.float64]:
     """Scores less the mean of the hundred best, divided by their standard deviation; 0 if those are all equal.
 
     Parameters
     ----------
     scores : shape (m,)
     by : shape (n,), the scores whose hundred best give mean and deviation; None for `scores` themselves
+    of : how many of the best, if not a hundred
 
     >>> standardised(np.array([1.0, 3.0])).tolist()
     [-1.0, 1.0]
     """
     values = np.asarray(scores, np.float64)
     best = values if by is None else np.asarray(by, np.float64)
-    best = best if len(best) <= NEAREST else best[largest(best, NEAREST)]
+    best = best if len(best) <= of else best[largest(best, of)]
     spread = float(best.std()) if len(best) else 0.0
     # Rounding alone gives equal scores a deviation of some units in the last place.
     if spread <= 1e-9 * max(1.0, float(np.abs(best).max(initial=0.0))):

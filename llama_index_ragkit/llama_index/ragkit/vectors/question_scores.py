@@ -68,7 +68,7 @@ def result_scores(scores: NDArray[np.float64], of: NDArray[np.float64]) -> NDArr
     less likely to be relevant. A small corpus has fewer chunks far from the question, so its mean is higher. The spread
     of a question's scores, which a walk over a graph changes, has no influence. The constant was chosen on one half of
     the questions of all corpora so that 0.5 keeps nearly all relevant results (`benchmarks.cutoffs`). If all chunks
-    have the same score, all results score 0.5.
+    have the same score, all results score 0.5. If the m best have, and others do not, m is the number of chunks.
 
     Parameters
     ----------
@@ -81,8 +81,10 @@ def result_scores(scores: NDArray[np.float64], of: NDArray[np.float64]) -> NDArr
     """
     counted = of[np.isfinite(of)]
     part = _CUTOFF * math.sqrt(min(len(counted), NEAREST) / NEAREST)
-    best = float(standardised(counted, counted).max(initial=0.0))
-    found = squashed(standardised(scores, counted) - part * best)
+    z_of_all, z = (standardised(each, counted) for each in (counted, scores))
+    if len(counted) > NEAREST and not z_of_all.any():  # the hundred best are equal
+        z_of_all, z = (standardised(each, counted, len(counted)) for each in (counted, scores))
+    found = squashed(z - part * float(z_of_all.max(initial=0.0)))
     shown: NDArray[np.float64] = np.where(np.isneginf(scores), 0.0, found)
     return shown
 
