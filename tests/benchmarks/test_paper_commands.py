@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from benchmarks import data
+from benchmarks.papers import graders
 from benchmarks.papers.__main__ import PAPERS
 from tests.benchmarks.made import articles, crud, stories, two_hops
 from tests.benchmarks.scholar import scholar
+from tests.benchmarks.test_graders import Synonyms
 from tests.benchmarks.test_papers import rows, run
 from tests.llm_server import LLMServer
 
@@ -147,6 +149,25 @@ def test_a_judge_that_looks_at_the_place_alone_prefers_nobody(run, tmp_path: Pat
     assert sum(row["measured"]["grading"].get("calls", 0) for row in kept if row["system"] == "SS, dense") == 0
     # Systems with the same answers are judged once.
     assert {row["measured"]["grading"].get("calls", 0) for row in kept if row["system"] != "SS, dense"} == {16, 0}
+
+
+@pytest.mark.parametrize("missing", ["wordnet", "bert_score"])
+def test_a_metric_that_was_missing_is_measured_once_it_is_there(run, tmp_path: Path, monkeypatch, missing: str):
+    paper, folder = ("raptor", "narrativeqa") if missing == "wordnet" else ("pgrag", "crud")
+    made(PAPERS[paper]["table 1"], tmp_path / "data", {folder})
+    given = (paper, "--table", "1", "--llm", "scripted", "--limit", "1", "--systems", "dense")
+    monkeypatch.setattr(graders, "bert_scores", lambda references, texts, scorer: [0.5] * len(texts))
+    monkeypatch.setattr(graders, "_bert_scorer", lambda model: None)
+    monkeypatch.setattr(graders, "_wordnet", lambda: None)
+    place = 4 if missing == "wordnet" else 3
+    with LLMServer(scholar) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert rows(run(*given), "dense")[0][place] == ""
+        if missing == "wordnet":
+            monkeypatch.setattr(graders, "_wordnet", Synonyms)
+            assert rows(run(*given), "dense")[0][place] != ""
+        else:
+            assert rows(run(*given, "--bert-score", "zh"), "dense")[0][place] == "50.0 [50.0, 50.0]"
 
 
 def test_the_refinement_rate_is_relative_to_the_nodes_of_the_pseudo_graph(run, tmp_path: Path):
