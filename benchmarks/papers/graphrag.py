@@ -5,6 +5,7 @@ The data folder has a corpus and questions without gold: in the paper 125 that a
 data.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -74,8 +75,12 @@ def _extractor(lab: Lab) -> NodeExtractor:
     return extractor
 
 
-def _system(name: str, build: Any, extractor: Any = lambda lab: None) -> System:
-    return System(name, build, extractor, calls=10, needs_llm=True)
+def _system(name: str, build: Any) -> System:
+    return System(name, build, calls=2, needs_llm=True, batches=True)
+
+
+def _over_reports(name: str, build: Any, extractor: Any) -> System:
+    return replace(_system(name, build), extractor=extractor, index=GraphRAGIndex)
 
 
 EXPERIMENTS = {
@@ -87,8 +92,8 @@ EXPERIMENTS = {
             _system("BM25", partial(_plain, "BM25")),
             _system("hybrid", partial(_plain, "hybrid")),
             _system("TS, source texts", _source_texts),
-            *(_system(f"C{level}, paper()", partial(_published, level), _extractor) for level in range(4)),
-            _system("Graph RAG, default", _default, lambda lab: EntityExtractor()),
+            *(_over_reports(f"C{level}, paper()", partial(_published, level), _extractor) for level in range(4)),
+            _over_reports("Graph RAG, default", _default, lambda lab: EntityExtractor()),
         ),
         graders=preferred(),
         grading_calls=2 * len(CRITERIA),

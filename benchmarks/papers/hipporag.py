@@ -80,7 +80,7 @@ def _interleaved_with(system: System) -> System:
         f"IRCoT + {system.name}",
         partial(_interleaved, system.build),
         extractor=system.extractor,
-        calls=system.calls * 4 + 3,
+        calls=(system.calls + 1) * max(MOST_STEPS.values()),
         needs_llm=True,
     )
 

@@ -156,9 +156,10 @@ def _refinement(lab: Lab, built: Any) -> float:
     return 100 * _numbers(lab, built)["nodes"] / _numbers(lab, _index(lab))["nodes"]
 
 
+TREE: dict[str, Any] = {"index": RaptorIndex, "sizes": {"cluster_size": 3}}  # as in `raptor`
 KNOWLEDGE = (
     System("PG-RAG, paper()", _index, extractor=_extractor),  # first, since the others' nodes are compared with its
-    System("RAPTOR, paper()", _tree),
+    System("RAPTOR, paper()", _tree, **TREE),
     System("KNN graph", _blocks),
     System("PG-RAG, default", partial(_index, published=False), extractor=partial(_extractor, published=False)),
 )
@@ -245,8 +246,8 @@ EXPERIMENTS = {
             plain("dense"),
             plain("BM25"),
             plain("hybrid"),
-            System("tree traversal", partial(_climb, "tree_traversal")),
-            System("collapsed tree", partial(_climb, "collapsed")),
+            System("tree traversal", partial(_climb, "tree_traversal"), **TREE),
+            System("collapsed tree", partial(_climb, "collapsed"), **TREE),
             System("Graph-RAG (KNN)", _beam),
             System("KGP", partial(_beam, guided=True), calls=2, needs_llm=True),
             System("PG, paper()", partial(_search, mode="PG"), _extractor, calls=1),

@@ -35,13 +35,15 @@ def _default(lab: Lab) -> BaseRetriever:
     return _index(lab, False).as_retriever(token_budget=CONTEXT, similarity_top_k=lab.depth)
 
 
+# For estimates: summaries of three nodes each, since clusters overlap and some are small.
+TREE: dict[str, Any] = {"index": RaptorIndex, "sizes": {"cluster_size": 3}}
 SYSTEMS = (
     plain("dense"),
     plain("BM25"),
     plain("hybrid"),
-    System("RAPTOR, paper()", partial(_published, "collapsed")),
-    System("RAPTOR, paper(), tree traversal", partial(_published, "tree_traversal")),
-    System("RAPTOR, default", _default),
+    System("RAPTOR, paper()", partial(_published, "collapsed"), **TREE),
+    System("RAPTOR, paper(), tree traversal", partial(_published, "tree_traversal"), **TREE),
+    System("RAPTOR, default", _default, **TREE),
 )
 SHARED: dict[str, Any] = {"depth": CONTEXT // 10, "passages": CONTEXT, "context_tokens": CONTEXT}
 

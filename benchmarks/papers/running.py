@@ -7,12 +7,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import BaseNode, TransformComponent
 
 from benchmarks.cost import Counting
 from benchmarks.data import Task, load
@@ -28,7 +29,17 @@ from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["Runner"]
 
-_PROMPT, _REPLY, _THOUGHT = 400, 60, 300  # tokens of a prompt beside its passages, of a reply, and of one that reasons
+# Tokens, for estimates: of a prompt beside its passages, of the tags of a passage, of a reply, and of a reader's reply.
+_PROMPT, _TAG, _REPLY = 1000, 20, 512
+_READ: Mapping[str, int] = {"plain": 128, "multiple_choice": 256, "citations": 512, "chain_of_thought": 512}
+_SEEN, _BATCH = 10, 8000  # passages that a step of a search reads, and tokens of a batch of an answer from everything
+
+
+class _AsTheyAre(TransformComponent):
+    """Nodes that are cut already."""
+
+    def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Sequence[BaseNode]:
+        return nodes
 
 
 _Asked = tuple[Lab, list[LabelledQuery]]
@@ -63,11 +74,11 @@ class Runner:
         return self._experiment.heads
 
     def estimate(self) -> dict[str, Estimate]:
-        """About the work of each system that is not measured yet, over all parts; without summaries and reports."""
+        """About the work of each system that is not measured yet, rather more than less, over all parts."""
         work: dict[str, Estimate] = {}
         for _, system, asked, kept in self._cells():
             if kept is None:
-                parts = [self._work(system, lab, len(queries)) for lab, queries in asked]
+                parts = [self._work(system, lab, queries) for lab, queries in asked]
                 work[system.name] = sum(parts, work.get(system.name, Estimate()))
         return work
 
@@ -129,19 +140,39 @@ class Runner:
         counting = Counting(model=self._embed_model, embed_batch_size=2048)
         return Lab(folder, task, counting, self._embed_model, self._llm, self._experiment.depth, self._options)
 
-    def _work(self, system: System, lab: Lab, questions: int) -> Estimate:
-        extractor = system.extractor(lab)
-        nodes = list(lab.corpus.nodes)
-        work = Estimate(embedded_texts=len(nodes) + questions, embedding_is_exact=extractor is None)
-        if self._llm is None:
-            return work
-        if extractor is not None:
-            work += extractor.estimate(nodes, self._llm)
-        calls = questions * (system.calls + (self._experiment.reader is not None) + self._experiment.grading_calls)
-        passage = sum(count_tokens(node.get_content()) for node in nodes[:200]) // min(200, len(nodes))
-        read = _PROMPT + max(self._experiment.context_tokens or 0, passage * min(lab.depth, 10))  # IRCoT reads as many
-        reply = _THOUGHT if self._experiment.reader == "chain_of_thought" else _REPLY
-        return work + Estimate(calls=calls, prompt_tokens=calls * read, completion_tokens=calls * reply)
+    def _work(self, system: System, lab: Lab, queries: Sequence[LabelledQuery]) -> Estimate:
+        work = Estimate(embedded_texts=len(lab.corpus.nodes) + len(queries), embedding_is_exact=False)
+        return work if self._llm is None else work + self._building(system, lab) + self._asking(system, lab, queries)
+
+    def _building(self, system: System, lab: Lab) -> Estimate:
+        nodes, extractor = list(lab.corpus.nodes), system.extractor(lab)
+        if system.index is None:
+            return Estimate() if extractor is None else extractor.estimate(nodes, self._llm)
+        given = {"extractor": extractor, "transformations": [_AsTheyAre()], "llm": self._llm, "sample": 1}
+        found = system.index.estimate(nodes, **given, **system.sizes)  # type: ignore[arg-type]
+        return replace(found, embedded_texts=0)
+
+    def _asking(self, system: System, lab: Lab, queries: Sequence[LabelledQuery]) -> Estimate:
+        """The steps of a search, the reader and the graders, which read the longest passages and write all they may."""
+        experiment = self._experiment
+        if not experiment.asks:
+            return Estimate()
+        sizes = sorted(count_tokens(node.get_content()) for node in lab.corpus.nodes)
+        context = sum(sizes[-min(lab.depth, experiment.passages) :]) + _TAG * min(lab.depth, experiment.passages)
+        if experiment.context_tokens is not None:
+            context = experiment.context_tokens + _TAG * (1 + experiment.context_tokens // max(1, sizes[0]))
+        calls, seen = system.calls, sum(sizes[-min(lab.depth, _SEEN) :])
+        if system.batches:
+            calls, seen = calls + 2 + sum(sizes) // _BATCH, 2 * _BATCH
+        work = Estimate()
+        for query in queries:
+            said = count_tokens(query.question) + sum(map(count_tokens, [*query.options, *query.answers]))
+            work += Estimate(calls, calls * (_PROMPT + said + seen), calls * _REPLY)
+            if experiment.reader is not None:
+                work += Estimate(1, _PROMPT + said + context, _READ[experiment.reader])
+            graded = experiment.grading_calls
+            work += Estimate(graded, graded * (_PROMPT + said + 2 * _REPLY), graded * _REPLY)
+        return work
 
     def _measured(
         self, system: System, lab: Lab, queries: Sequence[LabelledQuery], base: Mapping[str, str] | None
@@ -216,8 +247,7 @@ class Runner:
             llm,
             self.columns,
             self._experiment.depth,
-            getattr(self._options, "bert_score", None),
-            "METEOR" in self._experiment.graders and has_wordnet(),
+            [self._options.bert_score, has_wordnet()] if self._experiment.graders else [],
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -12,7 +12,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from benchmarks.papers.experiment import Experiment, Lab, Part, System, plain
 from benchmarks.papers.graders import correct
 from llama_index.ragkit import NodeExtractor
-from llama_index.sprag import RuleContext, SpRAGIndex, SpRAGRetriever
+from llama_index.sprag import AutoContext, RuleContext, SpRAGIndex, SpRAGRetriever
 
 __all__ = ["EXPERIMENTS"]
 
@@ -32,8 +32,10 @@ def _index(lab: Lab, version: Any) -> SpRAGIndex:
 
 
 def _extractor(version: Any, lab: Lab) -> NodeExtractor:
-    if lab.llm is None or not version:
+    if lab.llm is None:
         return RuleContext()
+    if not version:
+        return AutoContext()
     extractor: NodeExtractor = SpRAGIndex.paper(version)["extractor"]
     return extractor
 

@@ -1,6 +1,7 @@
 """Every table and figure of the papers, end to end over small made data, with a scripted server and without."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,27 @@ def test_what_needs_no_language_model_is_run_without(run, tmp_path: Path, paper:
     text = run(paper, f"--{kind}", number)
     for system in experiment.systems:
         assert bool(rows(text, system.name)) is not system.needs_llm
+
+
+@pytest.mark.parametrize(
+    ("paper", "name"),
+    [("raptor", "table 3"), ("gemrag", "table II")],
+)
+def test_no_row_takes_more_than_was_estimated(run, tmp_path: Path, monkeypatch, paper: str, name: str):
+    experiment = PAPERS[paper][name]
+    folder = experiment.parts[0].folder
+    made(experiment, tmp_path / "data", {folder})
+    given = (paper, "--table", name.split()[1], "--sets", folder, "--llm", "scripted", "--limit", "4")
+    with LLMServer(scholar) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        estimates = dict(line.strip().split(": about ") for line in run(*given, "--estimate").splitlines()[1:])
+        text = run(*given)
+    for system in experiment.systems:
+        _, *at_most = (int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", estimates[system.name])[:4])
+        cells = " ".join(rows(text, system.name)[-1][4:])
+        taken = [int(each.replace(",", "")) for each in re.findall(r"\d[\d,]*(?<!,)", cells)]
+        for kind in range(3):
+            assert sum(taken[kind::3]) <= at_most[kind], (system.name, estimates[system.name], cells)
 
 
 def test_what_cannot_be_done_without_a_language_model_says_so(run, tmp_path: Path):

@@ -56,17 +56,6 @@ def test_a_table_without_an_llm_has_what_was_printed_and_what_was_measured(run, 
     assert rows(saved, "HippoRAG, default")[2][4] == "0"  # calls
 
 
-def test_a_score_that_needs_another_model_is_measured_anew(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    two_hops(tmp_path / "data" / "musique")
-    given = ("hipporag", "--table", "2", "--sets", "musique", "--systems", "hybrid")
-    kept = tmp_path / "out" / "hipporag-table-2.jsonl"
-    counts = []
-    for more in ([], [], ["--bert-score", "minilm"]):
-        run(*given, *more)
-        counts.append(len(kept.read_text().splitlines()))
-    assert counts == [1, 1, 2]
-
-
 def test_triples_of_rebel_have_rows_where_the_corpus_has_them(run, tmp_path: Path):
     two_hops(tmp_path / "data" / "musique")
     two_hops(tmp_path / "data" / "2wiki", triples=False)
