@@ -13,6 +13,7 @@ from llama_index.core.base.base_retriever import BaseRetriever
 
 from benchmarks import quality_hipporag
 from benchmarks.papers.carb import Agreement, Triple, agreement
+from benchmarks.papers.demonstrations import demonstration
 from benchmarks.papers.experiment import Experiment, Lab, Measure, Number, Part, System, plain
 from benchmarks.papers.measured import Measured
 from llama_index.hipporag import (
@@ -71,7 +72,14 @@ def _default(lab: Lab) -> BaseRetriever:
 
 
 def _interleaved(build: Any, lab: Lab) -> BaseRetriever:
-    return IRCoTRetriever(build(lab), llm=lab.llm, max_steps=MOST_STEPS.get(lab.folder, 2), similarity_top_k=lab.depth)
+    shown = demonstration(lab.options.data, lab.folder)
+    return IRCoTRetriever(
+        build(lab),
+        llm=lab.llm,
+        max_steps=MOST_STEPS.get(lab.folder, 2),
+        similarity_top_k=lab.depth,
+        demonstrations=[] if shown is None else [shown],
+    )
 
 
 def _interleaved_with(system: System) -> System:

@@ -17,6 +17,7 @@ from llama_index.core.schema import BaseNode, TransformComponent
 
 from benchmarks.cost import Counting
 from benchmarks.data import Task, load
+from benchmarks.papers.demonstrations import FOLDER
 from benchmarks.papers.experiment import Answered, Experiment, First, Found, Lab, Part, System
 from benchmarks.papers.graders import has_wordnet
 from benchmarks.papers.kept_llm import KeptLLM
@@ -248,6 +249,7 @@ class Runner:
             self.columns,
             self._experiment.depth,
             [self._options.bert_score, has_wordnet()] if self._experiment.graders else [],
+            sorted(path.name for path in (self._options.data / FOLDER).glob("*")),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.papers import __main__ as papers
 from benchmarks.quality_mrag import minilm_heads
 from tests.benchmarks.made import KEEPERS, PORTS, articles, hipporag_files, stories, two_hops
+from tests.benchmarks.test_demonstrations import file_of
 from tests.llm_server import Asked, LLMServer
 
 from llama_index.ragkit.testing import HashEmbedding
@@ -129,6 +130,10 @@ def test_multi_step_retrieval_needs_an_llm(run, tmp_path: Path, monkeypatch: pyt
     with LLMServer(script) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         text = run("hipporag", "--table", "3", "--sets", "musique", "--llm", "scripted", "--limit", "2")
+        assert not any("Tern Rock" in str(asked.body) for asked in server.asked)
+        file_of(tmp_path / "data", "musique")
+        run("hipporag", "--table", "3", "--sets", "musique", "--llm", "scripted", "--limit", "2")
+        assert any("The keeper of Tern Rock was Ada Hale." in str(asked.body) for asked in server.asked)
     assert len(rows(text, "IRCoT + HippoRAG, paper()")) == 3
     assert int(rows(text, "IRCoT + dense")[-1][6].replace(",", "")) > 0
 
