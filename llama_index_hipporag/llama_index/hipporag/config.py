@@ -157,8 +157,8 @@ class SearchConfig:
         for name, kind in kinds.items():
             check_choice(name, getattr(self, name), get_args(kind))
         if self.phrase_encoder is not None:
-            wanted = "an object with encode_query(text) and encode_texts(texts), or None"
-            check_component("phrase_encoder", self.phrase_encoder, ("encode_query", "encode_texts"), wanted)
+            wanted = "an object with encode_query(text) and encode_document(texts), or None"
+            check_component("phrase_encoder", self.phrase_encoder, ("encode_query", "encode_document"), wanted)
         check_component("published", self.published, PublishedWalk, "PublishedWalk(...)")
         for name in ("facts_top_k", "num_workers"):
             check_count(name, getattr(self, name), 1)

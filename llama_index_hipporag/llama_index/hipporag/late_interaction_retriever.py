@@ -25,7 +25,8 @@ class LateInteractionRetriever(ShortRepr, BaseRetriever):
     Parameters
     ----------
     nodes : such as `index.docstore.docs.values()`
-    encoder : the model: an object whose `encode_query(text)` and `encode_texts(texts)` return vectors of tokens
+    encoder : the model: a `MultiVectorEncoder` of sentence-transformers, or any object whose `encode_query(text)` and
+        `encode_document(texts)` return vectors of tokens
     similarity_top_k : maximum number of nodes, at least 1 [10]
 
     Raises
@@ -36,15 +37,16 @@ class LateInteractionRetriever(ShortRepr, BaseRetriever):
 
     def __init__(self, nodes: Sequence[BaseNode], encoder: TokenEncoder, similarity_top_k: int = 10) -> None:
         self._nodes = list(nodes)
-        wanted = "an object with encode_query(text) and encode_texts(texts)"
-        self._encoder: TokenEncoder = check_component("encoder", encoder, ("encode_query", "encode_texts"), wanted, "")
+        wanted = "an object with encode_query(text) and encode_document(texts)"
+        methods = ("encode_query", "encode_document")
+        self._encoder: TokenEncoder = check_component("encoder", encoder, methods, wanted, "")
         self.similarity_top_k = check_count("similarity_top_k", similarity_top_k, 1)
         super().__init__()
 
     @cached_property
     def _tokens(self) -> TokenVectors:
         texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in self._nodes]
-        return TokenVectors(self._encoder.encode_texts(texts) if texts else ())
+        return TokenVectors(self._encoder.encode_document(texts) if texts else ())
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self._ranked(query_bundle.query_str)
