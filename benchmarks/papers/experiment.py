@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -13,6 +14,7 @@ from benchmarks.cost import Counting
 from benchmarks.data import Corpus, Task
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.measured import Measured
+from benchmarks.papers.unusable import or_else
 from benchmarks.systems import Ranking
 from llama_index.ragkit import DerivedIndex, ExtractiveSummarizer, HybridRetriever, LLMSummarizer, NodeExtractor
 from llama_index.ragkit.evaluation import LabelledQuery
@@ -269,14 +271,14 @@ def plain(name: str) -> System:
 
 
 class First(BaseRetriever):
-    """The first results of a retriever."""
+    """The first results of a retriever; none if replies of its LLM cannot be used."""
 
-    def __init__(self, retriever: BaseRetriever, count: int) -> None:
-        self._retriever, self._count = retriever, count
+    def __init__(self, retriever: BaseRetriever, count: int, llm: KeptLLM | None) -> None:
+        self._retriever, self._count, self._llm = retriever, count, llm
         super().__init__()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._retriever.retrieve(query_bundle)[: self._count]
+        return or_else(self._llm, partial(self._retriever.retrieve, query_bundle), [])[: self._count]
 
 
 class WithWeight(BaseRetriever):

@@ -11,8 +11,9 @@ from llama_index.core.evaluation import CorrectnessEvaluator
 
 from benchmarks.embedding import minilm_folder
 from benchmarks.papers.experiment import Answered, Grader
+from benchmarks.papers.unusable import CountingJudge, or_else
 from llama_index.pgrag.evaluation import bert_scores, bleu, quest_eval, rouge_l
-from llama_index.ragkit.evaluation import CRITERIA, Evaluation, PairwiseJudge, judge_answers
+from llama_index.ragkit.evaluation import CRITERIA, Evaluation, judge_answers
 
 __all__ = [
     "bert_score",
@@ -107,9 +108,10 @@ def bert_score(given: Answered) -> Sequence[float]:
 
 
 def quest_f1(given: Answered) -> list[float]:
-    """F1 of RAGQuestEval, two calls an answer; of an answer that the judge could not be asked about, 0."""
+    """F1 of RAGQuestEval, two calls an answer; 0 where their replies cannot be used."""
     llm = given.lab.llm
-    return [quest_eval(query.answers[0], given.answers[query.id], llm).f1 for query in given.queries]
+    pairs = [(query.answers[0], given.answers[query.id]) for query in given.queries]
+    return [or_else(llm, lambda pair=pair: quest_eval(*pair, llm).f1, 0.0) for pair in pairs]  # type: ignore[misc]
 
 
 def correct(given: Answered) -> list[float]:
@@ -136,7 +138,7 @@ def _preferred(criterion: str, what: str, given: Answered) -> Sequence[float]:
     ids = tuple(query.id for query in given.queries)
     first = Evaluation("own", ids, {}, answers=given.answers)
     second = Evaluation("base", ids, {}, answers=given.base)
-    judge = PairwiseJudge(given.lab.llm, criteria={criterion: CRITERIA[criterion]})
+    judge = CountingJudge(given.lab.llm, criteria={criterion: CRITERIA[criterion]})
     judged = partial(judge_answers, judge, given.queries, first, second, num_workers=given.lab.options.workers)
     found: Evaluation = given.lab.once(repr((criterion, given.answers)), judged)
     return found.scores[criterion + what]

@@ -16,7 +16,9 @@ from llama_index.ragkit.llm.completion import model_identity
 from llama_index.ragkit.llm.limits import limited
 from llama_index.ragkit.text.tokens import count_tokens
 
-__all__ = ["KeptLLM"]
+__all__ = ["UNUSABLE", "KeptLLM"]
+
+UNUSABLE = "unusable"
 
 
 class KeptLLM(CustomLLM):
@@ -38,8 +40,16 @@ class KeptLLM(CustomLLM):
 
     @property
     def spent(self) -> Counter[str]:
-        """Calls, tokens of prompts ("read") and of replies ("written") so far, and calls that were paid for ("new")."""
+        """Calls, tokens of prompts ("read") and of replies ("written") so far, and calls that were paid for ("new").
+
+        Beside them the steps whose replies could not be used (`UNUSABLE`).
+        """
         return self._spent
+
+    def count_unusable(self) -> None:
+        """Count a step that has failed, however often it asked."""
+        with self._lock:
+            self._spent[UNUSABLE] += 1
 
     @property
     def metadata(self) -> LLMMetadata:

@@ -4,10 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 
 from benchmarks.papers.experiment import Experiment
+from benchmarks.papers.kept_llm import UNUSABLE
 from benchmarks.papers.measured import Measured
 from llama_index.ragkit.evaluation import Interval
 
 __all__ = ["report"]
+
+_LOST = "Steps of questions and judgements whose replies could not be used, which count as no answer and as a tie"
 
 Found = Mapping[tuple[str, str], Measured]
 
@@ -38,7 +41,15 @@ def report(experiment: Experiment, columns: Sequence[str], found: Found) -> str:
         "What each took; a build or texts shared with an earlier row count there:",
         _costs(experiment, names, found),
     ]
+    if lost := {name: count for name in names if (count := _unusable(name, found))}:
+        counts = ", ".join(f"{name} {count}" for name, count in lost.items())
+        parts.append(f"{_LOST}: {counts}.")
     return "\n\n".join(parts)
+
+
+def _unusable(name: str, found: Found) -> int:
+    cells = [cell for (_, system), cell in found.items() if system == name]
+    return sum(spent.get(UNUSABLE, 0) for cell in cells for spent in (cell.questions, cell.grading))
 
 
 def _heads(experiment: Experiment, columns: Sequence[str]) -> list[str]:

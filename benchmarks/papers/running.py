@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,10 @@ from benchmarks.papers.experiment import Answered, Experiment, First, Found, Lab
 from benchmarks.papers.graders import has_wordnet
 from benchmarks.papers.kept_llm import KeptLLM
 from benchmarks.papers.measured import Measured, joined
+from benchmarks.papers.unusable import CountingReader, or_else
 from benchmarks.sources import sources
 from benchmarks.systems import METHODS
-from llama_index.ragkit.evaluation import LabelledQuery, Reader, as_labels, evaluate_answers
+from llama_index.ragkit.evaluation import LabelledQuery, as_labels, evaluate_answers
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.text.tokens import count_tokens
 
@@ -209,10 +211,11 @@ class Runner:
     def _answered(self, built: Any, queries: Sequence[LabelledQuery]) -> tuple[dict[str, list[float]], dict[str, str]]:
         """The scores of the reader, or without an LLM of the contexts, and the answers."""
         if isinstance(built, BaseQueryEngine):
-            return {}, {query.id: str(built.query(query.question)) for query in queries}
+            asked = {query.id: partial(built.query, query.question) for query in queries}
+            return {}, {name: str(or_else(self._llm, ask, "")) for name, ask in asked.items()}
         experiment = self._experiment
-        reader = None if self._llm is None else Reader(self._llm, style=experiment.reader or "plain")
-        read = None if built is None else First(built, experiment.passages)
+        reader = None if self._llm is None else CountingReader(self._llm, style=experiment.reader or "plain")
+        read = None if built is None else First(built, experiment.passages, self._llm)
         found = evaluate_answers(
             read, queries, reader, token_budget=experiment.context_tokens, num_workers=self._options.workers
         )
@@ -222,7 +225,7 @@ class Runner:
     def _ranked(self, retriever: Any, lab: Lab, queries: Sequence[LabelledQuery]) -> dict[str, list[float]]:
         scores: dict[str, list[float]] = {name: [] for name in self._experiment.measures}
         for query in queries:
-            nodes = retriever.retrieve(query.question)
+            nodes = or_else(self._llm, partial(retriever.retrieve, query.question), [])
             ranking = lab.corpus.passages([node_id for each in nodes for node_id in self._ids(each.node, lab)])
             if lab.corpus.label_of:
                 ranking = [str(label) for label in as_labels(ranking, lab.corpus.label_of)]

@@ -15,6 +15,7 @@ from tests.benchmarks.made import KEEPERS, PORTS, articles, hipporag_files, stor
 from tests.benchmarks.test_demonstrations import file_of
 from tests.llm_server import Asked, LLMServer
 
+from llama_index.ragkit.errors import LanguageModelError
 from llama_index.ragkit.testing import HashEmbedding
 
 
@@ -137,6 +138,23 @@ def test_answers_are_read_through_a_server_and_every_call_is_kept(run, tmp_path:
     assert rows(text, "HippoRAG, paper()")[0][1:] == ["100.0 [100.0, 100.0]"] * 2
     calls = [int(rows(each, "HippoRAG, paper()")[-1][6]) for each in (text, again)]
     assert calls == [4, 4]  # for each question its entities and its answer, kept or not
+
+
+def test_replies_that_cannot_be_used_are_counted_and_the_run_goes_on(run, tmp_path: Path, monkeypatch):
+    two_hops(tmp_path / "data" / "musique")
+    systems = ("--systems", "hybrid", "HippoRAG, default")
+    with LLMServer(lambda asked: "" if "Lamp 1" in asked.body["messages"][-1]["content"] else script(asked)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        text = run("hipporag", "--table", "4", "--sets", "musique", "--llm", "scripted", *systems)
+    assert re.search(r"which count as no answer and as a tie: hybrid \d+, HippoRAG, default \d+\.", text)
+    assert 0 < float(rows(text, "HippoRAG, default")[0][2].split()[0]) < 100
+
+
+def test_a_server_that_is_not_there_ends_the_run(run, tmp_path: Path, monkeypatch):
+    two_hops(tmp_path / "data" / "musique")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(LanguageModelError):
+        run("hipporag", "--table", "4", "--sets", "musique", "--llm", "scripted", "--systems", "hybrid")
 
 
 def test_multi_step_retrieval_needs_an_llm(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
