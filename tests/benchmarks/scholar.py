@@ -56,7 +56,7 @@ _STEPS: dict[str, Callable[[str], str]] = {
     "a title that tells": lambda last: '{"title": "A lamp", "summary": "A keeper."}',
     "what is it about?\n\n- title": lambda last: '{"title": "A lamp", "summary": "A keeper."}',
     "what is it about? Answer with one sentence": lambda last: "A document about the keeper of a lamp.",
-    "Divide them into sections": lambda last: '{"sections": [{"title": "All", "first": 1}]}',
+    "Divide them into sections": lambda last: '{"sections": [{"title": "All", "first": 0}]}',
     "Reference Answer": lambda last: "5.0\nIt is the same.",
     "Compare them by the criterion alone": lambda last: "It stands first.\nWinner: 1",
     "Did it miss entities": lambda last: "No.",

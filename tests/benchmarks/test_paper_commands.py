@@ -111,7 +111,7 @@ def test_what_needs_no_language_model_is_run_without(run, tmp_path: Path, paper:
 
 @pytest.mark.parametrize(
     ("paper", "name"),
-    [("raptor", "table 3"), ("gemrag", "table II")],
+    [("raptor", "table 3"), ("gemrag", "table II"), ("sprag", "table answers")],
 )
 def test_no_row_takes_more_than_was_estimated(run, tmp_path: Path, monkeypatch, paper: str, name: str):
     experiment = PAPERS[paper][name]
