@@ -73,14 +73,14 @@ OVER_QUESTIONS = tuple(
     _ablation(f"{n} questions", ("utility questions, ten components", n), components=10, questions=n) for n in range(6)
 )
 
+BASELINES = tuple(map(plain, ("dense", "BM25", "hybrid")))
+DEFAULT = System("GEM-RAG, default", _default, _our_extractor, **MEMORY)
 SYSTEMS = (
-    plain("dense"),
-    plain("BM25"),
-    plain("hybrid"),
+    *BASELINES,
     System("RAPTOR, our tree", _raptor, index=RaptorIndex, sizes={"cluster_size": 3}),
     System("GEM-RAG, paper()", partial(_published, "spectral"), _extractor, **MEMORY),
     System("GEM-RAG, paper(), k-means", partial(_published, "k-means"), _extractor, **MEMORY),
-    System("GEM-RAG, default", _default, _our_extractor, **MEMORY),
+    DEFAULT,
 )
 
 EXPERIMENTS = {
@@ -133,7 +133,7 @@ EXPERIMENTS = {
     "table III": Experiment(
         "GEM-RAG, table III: how many of the nodes found are summaries",
         (QUALITY("QuALITY"),),
-        OVER_COMPONENTS,
+        (*OVER_COMPONENTS, DEFAULT),
         measures={"summaries": _summaries},
         printed={
             f"{n} components": (share,)
@@ -146,7 +146,7 @@ EXPERIMENTS = {
     "figure 2": Experiment(
         "GEM-RAG, figure 2: utility questions and eigencomponents",
         (QUALITY("QuALITY"),),
-        (*OVER_QUESTIONS, *OVER_COMPONENTS),
+        (*OVER_QUESTIONS, *OVER_COMPONENTS, *BASELINES, DEFAULT),
         columns=("accuracy",),
         depth=CONTEXT // 10,
         passages=CONTEXT,

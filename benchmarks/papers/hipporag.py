@@ -183,8 +183,9 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "without synonymy edges": {"synonyms": False},
 }
 LATE = System("HippoRAG, paper(), late interaction", _late_links, extractor=_extractor, calls=1)
+BASELINES = tuple(map(plain, ("dense", "BM25", "hybrid")))
 SINGLE = (
-    *map(plain, ("dense", "BM25", "hybrid")),
+    *BASELINES,
     System("late interaction", _late),
     PUBLISHED,
     LATE,
@@ -268,6 +269,7 @@ EXPERIMENTS = {
         "HippoRAG, table 5: what makes it work",
         PARTS,
         (
+            *BASELINES,
             PUBLISHED,
             *(
                 System(f"paper(), {name}", partial(_published, **changed), extractor=_extractor, calls=1)
