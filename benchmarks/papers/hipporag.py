@@ -80,7 +80,9 @@ def _token_model(lab: Lab) -> TokenEncoder:
 
 
 def _late(lab: Lab) -> BaseRetriever:
-    return LateInteractionRetriever(lab.corpus.fresh_nodes(), _token_model(lab), similarity_top_k=lab.depth)
+    found = LateInteractionRetriever(lab.corpus.fresh_nodes(), _token_model(lab), similarity_top_k=lab.depth)
+    found.retrieve(lab.task.queries[0].question)  # the first question encodes the passages: that is the build
+    return found
 
 
 def _late_links(lab: Lab) -> BaseRetriever:
