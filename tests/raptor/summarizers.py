@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -53,6 +54,15 @@ class FirstWords(Summarizer):
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
         pass
+
+
+class MostFrequentWords(FirstWords):
+    """The three most frequent words of all texts, which one more text seldom changes."""
+
+    def summarize(self, texts: Sequence[str], *, max_tokens: int, **kwargs: Any) -> Steps[tuple[str, list[str]]]:
+        yield from super().summarize(texts, max_tokens=max_tokens, **kwargs)
+        counts = Counter(word for text in texts for word in text.split())
+        return " ".join(sorted(sorted(counts), key=lambda word: -counts[word])[:3]), []
 
 
 class FirstWordsSlowly(FirstWords):

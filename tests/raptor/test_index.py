@@ -1,17 +1,18 @@
 """RaptorIndex: what is built, what a change rewrites, what a failure leaves."""
 
 import asyncio
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from llama_index.core import Document, StorageContext, load_index_from_storage
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
-from tests.raptor.summarizers import FirstWords, FirstWordsSlowly
+from tests.raptor.summarizers import FirstWords, FirstWordsSlowly, MostFrequentWords
 
 from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import RaptorIndex
@@ -105,6 +106,46 @@ def test_an_insert_rewrites_the_way_up_from_one_cluster_and_nothing_else():
     assert len(summarizer.calls) == len(rewritten) <= index.tree.height
     parent = index.tree.parents["new"][0]
     assert {leaf[:2] for leaf in index.leaves_of(parent)} == {"n3", "ne"}
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_rules_write_and_embed_a_summary_of_the_same_texts_only_once(served: bool, tmp_path):
+    """An index of an earlier version, whose records do not tell texts apart, has all of them written once more."""
+    indexes, asked = [], []
+    for i, version in enumerate(("this", "earlier")):
+        summarizer = MostFrequentWords()
+        context = storage_context(f"sqlite:///{tmp_path}/{i}.db") if served else None
+        index = RaptorIndex(nodes=corpus(), summarizer=summarizer, storage_context=context, max_root_children=3)
+        rows = TreeRows(index.storage)
+        texts = run_steps(rows.all_texts())
+        if version == "earlier":
+            run_steps(rows.put_texts({name: without_inputs(record) for name, record in texts.items()}))
+            if not served:
+                struct = index.index_struct
+                index = RaptorIndex(index_struct=struct, storage_context=index.storage_context, summarizer=summarizer)
+        summarizer.calls.clear()
+        index.embed_model.texts.clear()
+        index.insert_nodes([TextNode(id_="new", text="bread oven flour yeast crust")])
+        texts = run_steps(TreeRows(index.storage).all_texts())
+        indexes.append((index, {name: without_inputs(record) for name, record in texts.items()}))
+        asked.append((len(summarizer.calls), len(index.embed_model.texts)))
+    (new, texts), (old, same) = indexes
+    above = run_steps(TreeRows(new.storage).above(["new"]))
+    assert asked == [(1, 2), (len(above) - 1, len(above))]
+    assert len(above) > 2
+    assert texts == same
+    vectors = [run_steps(each.storage.space("summaries").fetch(sorted(texts))) for each in (new, old)]
+    np.testing.assert_allclose(vectors[0].matrix, vectors[1].matrix, atol=1e-6)
+
+
+def without_inputs(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key != "inputs"}
+
+
+def test_a_summary_of_a_language_model_is_never_taken_for_another():
+    summarizer = FirstWordsSlowly()
+    index = RaptorIndex(nodes=corpus(), summarizer=summarizer)
+    assert not any("inputs" in record for record in index.state.written.values())
 
 
 def test_a_delete_asks_for_nothing_and_takes_what_saw_the_document():

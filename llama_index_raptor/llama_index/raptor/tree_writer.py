@@ -8,12 +8,15 @@ published code are silent or may not terminate:
 - A cluster of more than `max_cluster_tokens` tokens is split; splitting always terminates.
 - A cluster of one node is not summarised: the node itself is passed to the next layer.
 - Children are summarised in reading order (document, position).
+- Rules do not write a summary again whose texts are those of an existing one
+  (:class:`~llama_index.raptor.equal_inputs.EqualInputs`).
 - If the summarizer fails at a summary, rules write it until `retry_failed` has it and the summaries above it written
   again. Without a fallback it stays in the tree unwritten, and the layers above represent it by the mean of its
   children; the next write then tries again, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +32,7 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.raptor.clustering.base import Clustering, limit_weight
 from llama_index.raptor.config import TreeConfig
+from llama_index.raptor.equal_inputs import EqualInputs
 from llama_index.raptor.tree.tree import Summary, Tree, summary_id
 from llama_index.raptor.tree_part import TreePart
 from llama_index.raptor.tree_rows import marks_of
@@ -69,6 +73,7 @@ class TreeWriter:
         self._summaries = summaries
         self._stored = dict(part.tree.summaries)
         self._written = dict(part.written)
+        self._inputs = EqualInputs(resources.summarizer, config, part.written)
         self.failed: dict[str, Exception] = {}
         self._leaves = part.leaves
         self._texts: dict[str, str] = {}
@@ -117,10 +122,11 @@ class TreeWriter:
             if missing:
                 lowest = min(tree.level(name) for name in missing)
                 layer = sorted(name for name in missing if tree.level(name) == lowest)
-                changed = yield from self._split_oversized(tree, layer)
+                equal = yield from self._equal(tree, layer)
+                changed = yield from self._split_oversized(tree, [name for name in layer if name not in equal])
                 if changed is None:
                     yield from self._change(tree, {})
-                    yield from self._write_layer(tree, layer, lowest)
+                    yield from self._write_layer(tree, layer, lowest, equal)
                     continue
             else:
                 changed = yield from self._add_layer(tree)
@@ -188,22 +194,60 @@ class TreeWriter:
 
     # -- summaries ----------------------------------------------------------------------------------
 
-    def _write_layer(self, tree: Tree, layer: Sequence[str], level: int) -> Steps[None]:
+    def _equal(self, tree: Tree, layer: Sequence[str]) -> Steps[dict[str, str]]:
+        """For each summary of a layer that has the texts of a written one, the id of that one."""
+        equal: dict[str, str] = {}
+        for start in range(0, len(layer) if self._inputs else 0, _SUMMARIES_AT_ONCE):
+            for name, children in (yield from self._children(tree, layer[start : start + _SUMMARIES_AT_ONCE])).items():
+                twin = self._inputs.summary_of([self._texts[child] for child in children])
+                if twin is not None:
+                    equal[name] = twin
+        return equal
+
+    def _write_layer(
+        self, tree: Tree, layer: Sequence[str], level: int, equal: Mapping[str, str] = MappingProxyType({})
+    ) -> Steps[None]:
         for start in range(0, len(layer), _SUMMARIES_AT_ONCE):
-            yield from self._write_summaries(tree, layer[start : start + _SUMMARIES_AT_ONCE], level)
+            some = layer[start : start + _SUMMARIES_AT_ONCE]
+            yield from self._write_summaries(tree, [name for name in some if name not in equal], level)
+            yield from self._copy_summaries(tree, {name: equal[name] for name in some if name in equal}, level)
 
     def _write_summaries(self, tree: Tree, layer: Sequence[str], level: int) -> Steps[None]:
-        yield from self._read([child for name in layer for child in tree.children(name)])
-        children = {name: self._in_reading_order(tree, tree.children(name)) for name in layer}
-        texts, failed = yield from self._summaries.write(children, self._text, f"Summaries of layer {level}")
+        children = yield from self._children(tree, layer)
+        written, failed = yield from self._summaries.write(children, self._text, f"Summaries of layer {level}")
         self.failed.update(failed)
-        if not texts:
+        if not written:
             return
-        vectors = yield from self._resources.embed([each.text for each in texts.values()], "summaries")
-        nodes = [derived_node(n, each.text, {LEVEL_KEY: level}, tree.children(n)) for n, each in texts.items()]
+        texts = {name: each.text for name, each in written.items()}
+        vectors = yield from self._resources.embed(list(texts.values()), "summaries")
+        inputs = {name: self._inputs.record([self._texts[child] for child in children[name]]) for name in texts}
+        details = {name: {**each.record(), **inputs[name]} for name, each in written.items()}
+        yield from self._put(tree, level, texts, vectors, details)
+
+    def _copy_summaries(self, tree: Tree, equal: Mapping[str, str], level: int) -> Steps[None]:
+        """Store summaries whose texts and vectors are those of others."""
+        if not equal:
+            return
+        twins = list(equal.values())
+        yield from self._read(twins)
+        found = yield from self._part.vectors(dict.fromkeys(twins))
+        details = {name: {"cache_keys": [], "inputs": self._written[twin]["inputs"]} for name, twin in equal.items()}
+        texts = {name: self._texts[twin] for name, twin in equal.items()}
+        yield from self._put(tree, level, texts, np.stack([found[twin] for twin in twins]), details)
+
+    def _put(
+        self,
+        tree: Tree,
+        level: int,
+        texts: Mapping[str, str],
+        vectors: NDArray[np.float32],
+        details: Mapping[str, Record],
+    ) -> Steps[None]:
+        """Store the texts and vectors of some summaries, with what else their records hold."""
+        nodes = [derived_node(name, text, {LEVEL_KEY: level}, tree.children(name)) for name, text in texts.items()]
         records: dict[str, Record] = {
-            n.node_id: {"node": node_to_record(n), "first": list(self._first(tree, n.node_id)), **each.record()}
-            for n, each in zip(nodes, texts.values(), strict=True)
+            n.node_id: {"node": node_to_record(n), "first": list(self._first(tree, n.node_id)), **details[n.node_id]}
+            for n in nodes
         }
         rows = SpaceRows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
         yield from self._part.put_texts(records, rows)
@@ -211,6 +255,11 @@ class TreeWriter:
         for name in records:
             self._texts.pop(name, None)
             self._tokens.pop(name, None)
+
+    def _children(self, tree: Tree, summaries: Sequence[str]) -> Steps[dict[str, list[str]]]:
+        """The children of summaries in reading order; their texts are read."""
+        yield from self._read([child for name in summaries for child in tree.children(name)])
+        return {name: self._in_reading_order(tree, tree.children(name)) for name in summaries}
 
     # -- texts, sizes and vectors of nodes ----------------------------------------------------------
 
