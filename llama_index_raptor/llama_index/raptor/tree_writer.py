@@ -200,7 +200,7 @@ class TreeWriter:
         for start in range(0, len(layer) if self._inputs else 0, _SUMMARIES_AT_ONCE):
             for name, children in (yield from self._children(tree, layer[start : start + _SUMMARIES_AT_ONCE])).items():
                 twin = self._inputs.summary_of([self._texts[child] for child in children])
-                if twin is not None:
+                if twin in self._written:  # it may have been deleted, to be written again
                     equal[name] = twin
         return equal
 
