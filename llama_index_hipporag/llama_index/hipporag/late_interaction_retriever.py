@@ -1,6 +1,6 @@
 """`LateInteractionRetriever`: nodes by the vectors of their tokens, like the baseline ColBERTv2 of HippoRAG's paper."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -35,7 +35,7 @@ class LateInteractionRetriever(ShortRepr, BaseRetriever):
         If `encoder` lacks one of these methods, or `similarity_top_k` is below 1.
     """
 
-    def __init__(self, nodes: Sequence[BaseNode], encoder: TokenEncoder, similarity_top_k: int = 10) -> None:
+    def __init__(self, nodes: Iterable[BaseNode], encoder: TokenEncoder, similarity_top_k: int = 10) -> None:
         self._nodes = list(nodes)
         wanted = "an object with encode_query(text) and encode_document(texts)"
         methods = ("encode_query", "encode_document")
