@@ -13,7 +13,7 @@ from benchmarks.embedding import minilm_folder
 from benchmarks.papers.experiment import Answered, Grader
 from benchmarks.papers.unusable import CountingJudge, or_else
 from llama_index.pgrag.evaluation import bert_scores, bleu, quest_eval, rouge_l
-from llama_index.ragkit.evaluation import CRITERIA, Evaluation, judge_answers
+from llama_index.ragkit.evaluation import CRITERIA, Evaluation, LabelledQuery, judge_answers
 
 __all__ = [
     "bert_score",
@@ -110,8 +110,11 @@ def bert_score(given: Answered) -> Sequence[float]:
 def quest_f1(given: Answered) -> list[float]:
     """F1 of RAGQuestEval, two calls an answer; 0 where their replies cannot be used."""
     llm = given.lab.llm
-    pairs = [(query.answers[0], given.answers[query.id]) for query in given.queries]
-    return [or_else(llm, lambda pair=pair: quest_eval(*pair, llm).f1, 0.0) for pair in pairs]  # type: ignore[misc]
+
+    def score(query: LabelledQuery) -> float:
+        return quest_eval(query.answers[0], given.answers[query.id], llm).f1
+
+    return [or_else(llm, partial(score, query), 0.0) for query in given.queries]
 
 
 def correct(given: Answered) -> list[float]:

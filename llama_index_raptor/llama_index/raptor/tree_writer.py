@@ -16,7 +16,6 @@ published code are silent or may not terminate:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,7 +144,7 @@ class TreeWriter:
             layer = sorted(name for name in todo if tree.level(name) == level)
             if layer:
                 before = {name: self._written[name] for name in layer}
-                yield from self._write_layer(tree, layer, level)
+                yield from self._write_layer(tree, layer, level, {})
                 after = {name: self._written[name] for name in layer}
                 todo |= tree.ancestors(name for name in layer if after[name]["node"] != before[name]["node"])
                 used = {name: after[name]["cache_keys"] for name in layer}
@@ -204,9 +203,8 @@ class TreeWriter:
                     equal[name] = twin
         return equal
 
-    def _write_layer(
-        self, tree: Tree, layer: Sequence[str], level: int, equal: Mapping[str, str] = MappingProxyType({})
-    ) -> Steps[None]:
+    def _write_layer(self, tree: Tree, layer: Sequence[str], level: int, equal: Mapping[str, str]) -> Steps[None]:
+        """Write the summaries of a layer, but for those that have the texts of others (:meth:`_equal`)."""
         for start in range(0, len(layer), _SUMMARIES_AT_ONCE):
             some = layer[start : start + _SUMMARIES_AT_ONCE]
             yield from self._write_summaries(tree, [name for name in some if name not in equal], level)
