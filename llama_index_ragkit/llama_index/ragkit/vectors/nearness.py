@@ -18,6 +18,8 @@ LEXICAL_WEIGHT = 0.5
 NEAREST = 100
 """The number of best scores of each part whose mean and deviation standardise it."""
 
+_ALL = slice(None)  # selects without copying
+
 
 @dataclass(frozen=True)
 class Nearness:
@@ -48,7 +50,7 @@ class Nearness:
     ) -> "Nearness":
         """The nearness of chunks from its two parts; the parameters are those of :func:`hybrid_nearness`."""
         check_number("lexical_weight", lexical_weight, 0, 1)
-        counted = np.ones(len(cosines), np.bool_) if allowed is None else allowed
+        counted = _ALL if allowed is None else allowed
         dense = np.zeros(len(cosines))
         dense[counted] = standardised(cosines[counted])
         share = lexical_share(cosines[counted], lexical[counted], lexical_weight, full_score)
@@ -101,15 +103,14 @@ def with_words(
     -------
     Nearness, shape (n,); -inf where a chunk is not allowed.
     """
-    counted = np.ones(len(dense), np.bool_) if allowed is None else allowed
+    counted = _ALL if allowed is None else allowed
+    words, near = lexical[counted], dense[counted]
+    if words.any():
+        near = (1 - lexical_weight) * near + lexical_weight * standardised(words)
+    elif lexical_weight < 1:
+        near = (1 - lexical_weight) * near
     nearness = np.full(len(dense), -np.inf)
-    if counted.any():
-        words = lexical[counted]
-        nearness[counted] = (1 - lexical_weight) * dense[counted]
-        if words.any():
-            nearness[counted] += lexical_weight * standardised(words)
-        elif lexical_weight == 1:
-            nearness[counted] = dense[counted]
+    nearness[counted] = near
     return nearness
 
 
