@@ -290,10 +290,10 @@ class _Finder:
         return self._rows_of[phrase]
 
     def _found(self, phrase: str) -> tuple[int, ...]:
-        row = self.numbers.get(phrase)
-        if self.language == "en" and row is not None and self.seen(row):
-            return (row,)
-        return tuple(row for row in self.table.rows(self._key(phrase)) if self.seen(row))
+        rows = tuple(row for row in self.table.rows(self._key(phrase)) if self.seen(row))
+        if self.language == "en" and rows and self.numbers.get(phrase) in rows:
+            return (self.numbers[phrase],)
+        return rows
 
     def with_part(self, phrase: str, at_start: bool) -> tuple[int, ...]:
         """Phrases that end with a name, or begin with it if `at_start`; none if there are too many."""
