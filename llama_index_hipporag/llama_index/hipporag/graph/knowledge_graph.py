@@ -152,7 +152,7 @@ class KnowledgeGraph:
         lists.eliminate_zeros()
         return replace(seen, synonym_lists=lists)
 
-    # -- derived matrices -------------------------------------------------------------------------------
+    # -- derived matrices: those that only others are made from are not kept ----------------------------
 
     @cached_property
     def mentioned(self) -> Mask:
@@ -162,7 +162,7 @@ class KnowledgeGraph:
         used: Mask = np.asarray(counts).ravel() > 0
         return used
 
-    @cached_property
+    @property
     def fact_phrases(self) -> csr_matrix:
         """(f, n), 1 if a phrase is an end of a fact."""
         f = len(self.heads)
@@ -187,7 +187,7 @@ class KnowledgeGraph:
         counts: csr_matrix = (self.statements.sign() @ self.fact_phrases).tocsr()
         return counts
 
-    @cached_property
+    @property
     def mentions(self) -> csr_matrix:
         """(p, n), how often a passage mentions a phrase, as an entity or in a fact (the paper's matrix P)."""
         return (self.named + self.statements @ self.fact_phrases).tocsr()
@@ -202,7 +202,7 @@ class KnowledgeGraph:
         """(n,), the number of passages with a phrase."""
         return np.bincount(self.contains.indices, minlength=self.shape[1]).astype(np.float64)
 
-    @cached_property
+    @property
     def triples(self) -> csr_matrix:
         """(n, n), symmetric: how often two phrases are head and tail of a stated fact; no loops."""
         times = np.asarray(self.statements.sum(axis=0)).ravel()
