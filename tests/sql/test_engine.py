@@ -61,6 +61,7 @@ URL_WITH_SECRETS = (
     f"postgresql://{SECRET}:{SECRET} {SECRET}@127.0.0.1:1/db?password={SECRET}&sslpassword={SECRET}"
     f"&options=-csearch_path%3D{SECRET}&sslkey=/keys/{SECRET}&connect_timeout={SECRET}"
 )
+WITH_A_WRONG_PORT = "postgresql://h/db?port=abc"
 
 
 class Component(ShortRepr):
@@ -91,7 +92,7 @@ def test_no_secret_of_a_url_is_shown(show: Callable[[str], object]) -> None:
     """Neither the password nor what stands in the query, where a database takes passwords and key files too."""
     try:
         shown = repr(show(URL_WITH_SECRETS))
-    except RagKitError as error:
+    except (RagKitError, ImportError) as error:  # without psycopg, what to install
         shown = str(error)
     assert SECRET not in shown
 
@@ -103,7 +104,7 @@ def test_no_secret_of_a_url_is_shown(show: Callable[[str], object]) -> None:
         "\0",
         "postgresql://h:port/db",
         "postgresql://[::1/db",
-        "postgresql://h/db?port=abc",
+        WITH_A_WRONG_PORT,
         "postgresql://h\0/db",
         "postgresql://h/d%00b",
         "postgresql://u%00:p@h/db",
@@ -120,6 +121,8 @@ def test_no_secret_of_a_url_is_shown(show: Callable[[str], object]) -> None:
     ids=lambda given: ascii(given)[:40],
 )
 def test_a_url_that_cannot_be_used_is_an_error_of_ours(given: Any) -> None:
+    if given == WITH_A_WRONG_PORT:  # which psycopg finds
+        pytest.importorskip("psycopg")
     with pytest.raises(RagKitError) as error:
         storage_context(given)
     str(error.value).encode()
