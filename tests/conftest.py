@@ -1,5 +1,6 @@
-"""The order of all tests, and threads."""
+"""The order of all tests, threads, and garbage."""
 
+import gc
 import os
 from collections import Counter
 
@@ -17,3 +18,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     count = Counter(item.path for item in items)
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: (-slow[item.path], -count[item.path]))
+
+
+@pytest.fixture
+def no_garbage() -> None:
+    """Collects the garbage of earlier tests: finalisers that run where a nested text has filled the stack fail."""
+    gc.collect()
