@@ -60,6 +60,21 @@ def test_an_estimate_is_what_is_then_embedded(case: Case) -> None:
     assert said.embedding_is_exact == (not writes_summaries)
 
 
+@each_case
+def test_of_many_chunks_the_sentences_that_retrieve_them_count_too(case: Case) -> None:
+    many = documents(60)
+    said, texts = estimate(case, many), embedded(case, many)
+    chunks = len(SPLIT[0].get_nodes_from_documents(many))
+    assert chunks >= 160
+    if "summarizer" in case.components() and case.name != "graphrag":
+        assert len(texts) / 2 <= said.embedded_texts <= 2 * len(texts)
+    else:
+        assert said.embedded_texts == len(texts) > chunks + 40
+        assert said.embedded_tokens == sum(map(count_tokens, texts))
+    few = estimate(case, many, sample=30)
+    assert 0.8 <= few.embedded_texts / said.embedded_texts <= 1.25
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if case.name != "toy"], ids=lambda case: case.name)
 def test_with_an_llm_an_estimate_is_what_is_then_asked_and_embedded(case: Case) -> None:
     llm, model, texts = windows.WindowLLM(window=128_000), case.embed_model(), windows.documents(2, 40)

@@ -348,7 +348,8 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
             rows = yield from self.storage.space().fetch(selection.only or ())
             near = ChunkView(rows, np.zeros(len(rows)))
             state = yield from self.memory.over(near, selection)
-            contents = ViewContents(state, "", near, self.chunks, selection, self.state_of, self.find_further)
+            further = self.state_of, self.find_further
+            contents = ViewContents(state, "", near, self.chunks, selection, *further, self.storage.struct.advantage)
         return (yield from self.memory.with_nodes(contents, nodes))
 
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[GEMRAGState]:

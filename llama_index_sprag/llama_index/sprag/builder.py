@@ -159,6 +159,13 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         touched |= {document_of(node.node_id, change.records.get(node.node_id, {})) for node in change.added}
         self._ready = yield from self._plan(touched, change, records, may_call=bool(change.added))
 
+    def searched(self, change: Change) -> tuple[Sequence[BaseNode], Sequence[str], NDArray[np.float32]]:
+        """See :meth:`Builder.searched`; the texts have their headers."""
+        ready = self._ready
+        nodes = [node for node in change.added if node.node_id in ready.chunks]
+        texts = [ready.chunks[node.node_id].text for node in nodes]
+        return nodes, texts, np.stack([ready.vectors[text] for text in texts]) if texts else change.vectors
+
     def apply(self, state: SpRAGState, change: Change) -> Steps[SpRAGState]:
         """Store what was prepared."""
         ready, self._ready = self._ready, _Plan()

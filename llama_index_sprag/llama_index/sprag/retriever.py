@@ -199,9 +199,11 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             query = yield from query.including(texts, np.stack(vectors), max(NEAREST, self._candidates))
         state, allowed = query.state, query.allowed
         words = state if state.is_whole else query.contents
+        advantage = query.contents.advantage
+        near_of = partial(nearness_of, state, words, options=self.options, allowed=allowed, advantage=advantage)
         nearnesses = []
         for text, vector in zip(texts, vectors, strict=True):
-            nearnesses.append((yield from offload(nearness_of, state, words, text, vector, self.options, allowed)))
+            nearnesses.append((yield from offload(near_of, question=text, vector=vector)))
         nearness = [each.scores for each in nearnesses]
         rankings = []
         for text, near in zip(texts, nearness, strict=True):

@@ -118,6 +118,13 @@ class Builder(ABC, Generic[Config, State]):
         """The chunks, by their vectors and by their words."""
         return StoredChunks(cast(StoredSpace, self.storage.space()), self.terms.words if self.keeps_terms else None)
 
+    def searched(self, change: Change) -> tuple[Sequence[BaseNode], Sequence[str], NDArray[np.float32]]:
+        """The new chunks of a change that is prepared, the texts by which they are searched, and the vectors of these.
+
+        Chunks whose texts were not embedded are left out.
+        """
+        return change.added, [embed_text(node) for node in change.added], change.vectors
+
     def select(self, given: Selection, few: int | None = None) -> Steps[Selection]:
         """Which chunks count: as their ids where these are known, or few pass the filter, or there are few.
 
@@ -151,7 +158,8 @@ class Builder(ABC, Generic[Config, State]):
         """
         near = yield from self.chunks.view(question, vector, wanted, selection)
         state, near = yield from self.state_for(question, vector, wanted, near, selection)
-        return ViewContents(state, question, near, self.chunks, selection, self.state_of, self.find_further)
+        advantage = self.storage.struct.advantage
+        return ViewContents(state, question, near, self.chunks, selection, self.state_of, self.find_further, advantage)
 
     def state_for(
         self, question: str, vector: NDArray[np.float32], wanted: int, near: ChunkView, selection: Selection

@@ -28,10 +28,12 @@ class IndexContents(Generic[State]):
     ----------
     state : the state of the method
     lexical : the words of the chunks of that state
+    advantage : of words over cosines, see :class:`~llama_index.ragkit.text.lexical_index.FullScore`
     """
 
     state: State
     lexical: LexicalIndex
+    advantage: float = 0.0
 
     @cached_property
     def _words(self) -> AlignedWords:
@@ -49,7 +51,8 @@ class IndexContents(Generic[State]):
 
     def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
         """Both :meth:`lexical_scores` and :meth:`full_score`, for which the words are looked up once."""
-        return self._words.scored(question, allowed)
+        scores, full_score = self._words.scored(question, allowed)
+        return scores, full_score._replace(advantage=self.advantage)
 
     def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
         """The BM25 score of a chunk of mean length that has each word of the question once, and that length.
@@ -58,7 +61,7 @@ class IndexContents(Generic[State]):
         ----------
         allowed : see :meth:`lexical_scores`
         """
-        return self._words.full_score(question, allowed)
+        return self._words.full_score(question, allowed)._replace(advantage=self.advantage)
 
     @immediate
     def including(self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int) -> "IndexContents[State]":
@@ -79,6 +82,7 @@ class ViewContents(Generic[State]):
     selection : which of them count
     make_state : the state over some chunks
     find_further : the records of chunks that the method finds for some vectors in stores of its own; None without such
+    advantage : of words over cosines
     texts : further texts that chunks are near to
     """
 
@@ -89,6 +93,7 @@ class ViewContents(Generic[State]):
     selection: Selection
     make_state: Callable[[ChunkView, Selection], Steps[State]]
     find_further: Callable[[NDArray[np.float32], int, Selection], Steps[Mapping[str, Record] | None]]
+    advantage: float = 0.0
     texts: Sequence[str] = ()
 
     @cached_property
@@ -110,7 +115,9 @@ class ViewContents(Generic[State]):
 
     def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
         """As :meth:`IndexContents.full_score`; how rare a word is, is counted over all chunks of the index."""
-        return self.near.full_score if question == self.question else self.stored.full_score(question, self.selection)
+        known = question == self.question
+        found = self.near.full_score if known else self.stored.full_score(question, self.selection)
+        return found._replace(advantage=self.advantage)
 
     def including(
         self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int

@@ -20,12 +20,14 @@ from llama_index.core.schema import BaseNode
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
+from llama_index.ragkit.index.advantage import taken_out
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.embeddings import PROBE_TEXT
 from llama_index.ragkit.llm.text_windows import cut_windows
 from llama_index.ragkit.steps import immediate
-from llama_index.ragkit.storage.nodes import embed_text
+from llama_index.ragkit.storage.nodes import embed_text, sort_key
 from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.vectors.self_retrieval import can_measure
 
 __all__ = ["DryRun", "HashedWords", "embedding_work", "sample_of"]
 
@@ -81,11 +83,11 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, l
     limit : tokens of a text that the model reads, see :func:`~llama_index.ragkit.llm.text_windows.most_tokens`: longer
         chunks count as their windows
     """
-    own = [window for node in nodes if (text := embed_text(node)) for window in cut_windows(text, limit)]
+    own, asked = _embedded(nodes, limit)
     if not own:
         return Estimate()
-    tokens = sum(map(count_tokens, own))
-    of_chunks = Estimate(embedded_texts=_PROBE + len(own), embedded_tokens=count_tokens(PROBE_TEXT) + tokens)
+    tokens = sum(map(count_tokens, [PROBE_TEXT, *own, *asked]))
+    of_chunks = Estimate(embedded_texts=_PROBE + len(own) + len(asked), embedded_tokens=tokens)
     components = None if run is None else run.components()
     if run is None or components is None:
         return replace(of_chunks, embedding_is_exact=run is None)
@@ -93,15 +95,25 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, l
     model = HashedWords(model_name="no model (estimate)", max_length=limit)
     copies = [node.model_copy(update={"embedding": None}) for node in sampled]
     run.build(copies, embed_model=model, callback_manager=CallbackManager([]), **components)
-    of_sample = [window for node in sampled if (text := embed_text(node)) for window in cut_windows(text, limit)]
+    of_sample, asked_of_sample = _embedded(sampled, limit)
     share = len(own) / max(1, len(of_sample))
-    texts = model.texts - len(of_sample) - _PROBE
-    derived = model.tokens - sum(map(count_tokens, of_sample)) - count_tokens(PROBE_TEXT)
+    known = [PROBE_TEXT, *of_sample, *asked_of_sample]
+    texts = model.texts - len(known)
+    derived = model.tokens - sum(map(count_tokens, known))
     return of_chunks + Estimate(
         embedded_texts=round(texts * share),
         embedded_tokens=round(derived * share),
         embedding_is_exact=run.is_exact and len(sampled) == len(nodes),
     )
+
+
+def _embedded(nodes: Sequence[BaseNode], limit: int | None) -> tuple[list[str], list[str]]:
+    """What is embedded of chunks, and of sentences that are taken out of them, as windows that the model reads."""
+    with_text = sorted((node for node in nodes if embed_text(node)), key=sort_key)
+    texts = [embed_text(node) for node in with_text]
+    asked = taken_out(with_text, texts).texts if can_measure(len(texts), 0) else []
+    own, taken = ([window for text in some for window in cut_windows(text, limit)] for some in (texts, asked))
+    return own, taken
 
 
 def sample_of(nodes: Sequence[BaseNode], size: int) -> list[BaseNode]:

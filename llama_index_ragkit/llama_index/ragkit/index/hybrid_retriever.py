@@ -15,6 +15,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 
 from llama_index.ragkit.forks import ProcessLock
+from llama_index.ragkit.index.advantage import measure_advantage
 from llama_index.ragkit.index.contents import IndexContents
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.llm.embeddings import as_matrix, embed_query, embed_texts
@@ -54,7 +55,8 @@ class HybridRetriever(ShortRepr, BaseRetriever):
 
     Parameters
     ----------
-    nodes : the nodes to search; nodes without text are left out, and embeddings that nodes have are used
+    nodes : the nodes to search; nodes without text are left out, and embeddings that nodes have are used. Of 160 or
+        more, some sentences are embedded too (:mod:`~llama_index.ragkit.vectors.self_retrieval`)
     embed_model : as in `VectorStoreIndex` [`Settings.embed_model`]
     similarity_top_k : maximum number of nodes, at least 1 [10]
     lexical_weight : in [0, 1]; 0 for vectors only, 1 for words only [0.5]
@@ -92,6 +94,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         self._store = MatrixVectorStore(stores_text=False)
         self._nodes: dict[str, BaseNode] = {}
         self._contents = IndexContents(_Chunks(), LexicalIndex())
+        self._measured = 0  # chunks with which the advantage of words was measured
         super().__init__(callback_manager=callback_manager, object_map=object_map, verbose=verbose)
         self.add_nodes(nodes)
 
@@ -113,11 +116,14 @@ class HybridRetriever(ShortRepr, BaseRetriever):
 
     def add_nodes(self, nodes: Sequence[BaseNode]) -> None:
         """Add nodes. They replace nodes with the same ids; of several with one id the last counts."""
-        given = list({node.node_id: node for node in nodes if embed_text(node)}.values())
+        given = sorted({node.node_id: node for node in nodes if embed_text(node)}.values(), key=sort_key)
         if not given:
             return
         vectors = run_steps(self._vectors(given))
+        known = self._contents.advantage, self._measured
+        advantage, measured = run_steps(self._measure(given, vectors, known))
         with self._lock:
+            self._measured = measured
             self._store.put(
                 [node.node_id for node in given],
                 vectors,
@@ -128,7 +134,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
             self._nodes = {**self._nodes, **{node.node_id: node.model_copy(deep=True) for node in given}}
             terms = {node.node_id: lexical_terms(embed_text(node)) for node in given}
             lexical = self._contents.lexical.changed((), terms)
-            self._contents = IndexContents(_Chunks(self._store.snapshot()), lexical)
+            self._contents = IndexContents(_Chunks(self._store.snapshot()), lexical, advantage)
 
     def delete_nodes(self, node_ids: Sequence[str]) -> None:
         """Delete nodes; unknown ids are ignored."""
@@ -137,13 +143,23 @@ class HybridRetriever(ShortRepr, BaseRetriever):
             gone = set(node_ids)
             self._nodes = {node_id: node for node_id, node in self._nodes.items() if node_id not in gone}
             lexical = self._contents.lexical.changed(gone, {})
-            self._contents = IndexContents(_Chunks(self._store.snapshot()), lexical)
+            chunks = _Chunks(self._store.snapshot())
+            self._contents = IndexContents(chunks, lexical, self._contents.advantage)
 
     def _vectors(self, nodes: Sequence[BaseNode]) -> Steps[NDArray[np.float32]]:
         bare = [embed_text(node) for node in nodes if node.embedding is None]
         embedded = iter((yield from embed_texts(self.embed_model, bare, show_progress=self._show_progress)))
         vectors = [next(embedded) if node.embedding is None else node.embedding for node in nodes]
         return as_matrix(vectors, [embed_text(node) for node in nodes], self._store.dim)
+
+    def _measure(
+        self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32], known: tuple[float, int]
+    ) -> Steps[tuple[float, int]]:
+        if not self.lexical_weight:
+            return known
+        texts = [embed_text(node) for node in nodes]
+        model, shown = self.embed_model, self._show_progress
+        return (yield from measure_advantage(nodes, texts, vectors, known, model, show_progress=shown))
 
     def _found(self, question: QueryBundle) -> Steps[list[NodeWithScore]]:
         contents, nodes = self._contents, self._nodes

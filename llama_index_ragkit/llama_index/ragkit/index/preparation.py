@@ -9,7 +9,9 @@ from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
 from llama_index.ragkit.extraction.failure_watch import all_failed
+from llama_index.ragkit.index.advantage import measure_advantage
 from llama_index.ragkit.index.builder import Builder
+from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.write_checks import WriteChecks
 from llama_index.ragkit.index.write_plan import WritePlan
@@ -144,6 +146,14 @@ class Preparation:
         changed = {node.ref_doc_id for node in nodes if node.node_id in reads and node.node_id not in given}
         changed |= {entry.ref_doc_id for entry in plan.obsolete.values()}
         return [node.node_id for node in nodes if node.ref_doc_id in changed - {None} and node.node_id not in reads]
+
+    def advantage(self, change: Change) -> Steps[tuple[float, int]]:
+        """See :func:`~llama_index.ragkit.index.advantage.measure_advantage`; for a change that is prepared."""
+        struct, resources = self._storage.struct, self._resources
+        found = self._builder.searched(change)
+        known = struct.advantage, struct.measured
+        shown = resources.show_progress
+        return (yield from measure_advantage(*found, known, resources.embed_model, show_progress=shown))
 
     def announce(self, plan: WritePlan, given: int) -> None:
         """Log what a write is going to do, before it costs anything."""

@@ -182,7 +182,7 @@ class IndexWriter(Generic[State]):
 
     def _contents_of(self, state: State) -> IndexContents[State]:
         words = self._terms.words.whole() if self._builder.keeps_terms else None
-        return IndexContents(state, words or LexicalIndex())
+        return IndexContents(state, words or LexicalIndex(), self._storage.struct.advantage)
 
     def _recover(self) -> Steps[None]:
         yield from self._storage.catch_up(abandoned=self._interrupted)
@@ -339,9 +339,11 @@ class IndexWriter(Generic[State]):
             more=more or self.more_follows,
         )
         yield from self._builder.prepare(change)
+        measured = yield from self._preparation.advantage(change)
         # Until the old entries of the cache are released, the manifest names them beside the new ones.
         both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in entries.items()}
         with self._committing():
+            storage.struct.advantage, storage.struct.measured = measured
             yield from storage.begin([document.id_ for document in documents], () if documents else node_of)
             yield from storage.manifest.begin(documents)
             metadata = {node.node_id: node.metadata for node in todo}

@@ -49,7 +49,12 @@ def local_model(name: str) -> str:
 
 
 def embed_texts(
-    model: BaseEmbedding, texts: Sequence[str], show_progress: bool = False, name: str = "texts"
+    model: BaseEmbedding,
+    texts: Sequence[str],
+    show_progress: bool = False,
+    name: str = "texts",
+    *,
+    warns: bool = True,
 ) -> Steps[NDArray[np.float32]]:
     """Vectors of texts, shape (len(texts), dimension), float32.
 
@@ -60,6 +65,7 @@ def embed_texts(
     ----------
     show_progress : whether to show a progress bar
     name : what the texts are, for the bar: "phrases", "questions"
+    warns : whether to warn of texts that are longer than the model reads
 
     Raises
     ------
@@ -73,6 +79,13 @@ def embed_texts(
     counts = [len(each) for each in windows]
     if max(counts, default=1) == 1:
         return (yield from _embedded(model, texts, show_progress, name))
+    if warns:
+        _warn(model, texts, name, limit, counts)
+    vectors = yield from _embedded(model, list(chain.from_iterable(windows)), show_progress, name)
+    return (yield from offload(pooled, vectors, counts))
+
+
+def _warn(model: BaseEmbedding, texts: Sequence[str], name: str, limit: int, counts: Sequence[int]) -> None:
     longer = [text for text, count in zip(texts, counts, strict=True) if count > 1]
     beyond = sum(len(text) * max(0.0, 1 - limit / count_tokens(text)) for text in longer)
     logger.warning(
@@ -81,8 +94,6 @@ def embed_texts(
         len(longer), len(texts), name, limit, model.model_name,
         100 * beyond / sum(map(len, texts)), sum(count for count in counts if count > 1),
     )  # fmt: skip
-    vectors = yield from _embedded(model, list(chain.from_iterable(windows)), show_progress, name)
-    return (yield from offload(pooled, vectors, counts))
 
 
 def _embedded(model: BaseEmbedding, texts: Sequence[str], show_progress: bool, name: str) -> Steps[NDArray[np.float32]]:

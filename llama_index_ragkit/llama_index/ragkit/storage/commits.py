@@ -23,7 +23,9 @@ _META = "meta"
 _COMMIT = "state"
 _UNFINISHED = "unfinished"
 _LEFT = "left"  # the tokens of writes that others have replaced before their commit
-_DESCRIPTION = ("cached", "cache_id", "params", "components", "embedding", "spaces", "counters")  # of the struct
+_DESCRIPTION = (  # of the struct
+    "cached", "cache_id", "params", "components", "embedding", "spaces", "counters", "advantage", "measured"
+)  # fmt: skip
 
 REMOVALS = "removals"  # the parameter that counts the writes that have removed something
 _PATIENCE, _PAUSE = 30.0, 0.02  # seconds that a writer waits for another, and between two looks

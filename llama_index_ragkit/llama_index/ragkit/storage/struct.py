@@ -61,6 +61,8 @@ class DerivedStruct(IndexStruct):
     embedding : name, dimension and probe vector of the embedding model (empty until the first vector)
     spaces : space -> namespace of its vector store in the storage context
     counters : numbers that can be read without loading the rest of the index
+    advantage, measured : of words over cosines (:mod:`~llama_index.ragkit.vectors.self_retrieval`), and the number of
+        chunks of the write that measured it; 0 before one has
     """
 
     type_name: ClassVar[str]
@@ -78,6 +80,8 @@ class DerivedStruct(IndexStruct):
     embedding: dict[str, Any] = field(default_factory=dict)
     spaces: dict[str, str] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
+    advantage: float = 0.0
+    measured: int = 0
 
     @classmethod
     def from_json(cls, s: Any, **kwargs: Any) -> "Self":

@@ -69,11 +69,13 @@ class FullScore(NamedTuple):
     score : its BM25 score, the mean over sentences; 0 if there are no texts, or if it is not known
     length : how many words it has; 0 if there are no texts, or if it is not known
     program : how many words of programs (:mod:`~llama_index.ragkit.text.program_words`) a text has on average
+    advantage : how much better words find texts than cosines do (:mod:`~llama_index.ragkit.vectors.self_retrieval`)
     """
 
     score: float
     length: float = 0.0
     program: float = 0.0
+    advantage: float = 0.0
 
 
 NOT_KNOWN = FullScore(0.0)

@@ -4,7 +4,7 @@ How useful the words and the cosines are differs from corpus to corpus and from 
 story and the clause, cosines the function. Predictors of query performance, computed over the hundred best chunks by
 BM25, show this without labels:
 
-    e = 1.8 + 1.4 share + 1.4 log(cv) - 0.6 z + 0.8 log(length) - 1.5 code,  in [-3, 3]
+    e = 1.8 + 1.4 share + 1.4 log(cv) - 0.6 z + 0.8 log(length) - 1.5 code + 3 a,  in [-3, 3]
 
 - share, how much of the weight of the question's words the best chunk has: its BM25 score divided by that of a chunk of
   mean length that has each word of the question once. Few chunks have all words of a story or of a case, so the mean
@@ -19,7 +19,9 @@ BM25, show this without labels:
 - length, the mean number of words of a chunk in hundreds, at least 1 and at most 2: one vector says less about a long
   text, while BM25 finds the words anywhere in it;
 - code, whether chunks are program code, from 0 for one word of programs in two chunks to 1 for three: questions in
-  prose share few words with it (:mod:`llama_index.ragkit.text.program_words`).
+  prose share few words with it (:mod:`llama_index.ragkit.text.program_words`);
+- a, by how much words find the corpus's own sentences better than cosines do, measured when an index is built
+  (:mod:`llama_index.ragkit.vectors.self_retrieval`): large for a weak model, or one that does not know the language.
 
 e is added to the log odds of the lexical weight. The result is a convex combination (Bruch et al. 2023, "An Analysis of
 Fusion Functions for Hybrid Retrieval", ACM TOIS 42(1)) whose weight is chosen for each question, as an LLM does in
@@ -69,6 +71,7 @@ _FEWEST = 20  # chunks from which D and e are measured; fewer show nothing
 _USUAL, _PER_SHARE, _PER_CV, _PER_DEVIATION = 1.8, 1.4, 1.4, 0.6  # fitted over eleven corpora, one half of each
 _LEAST_CV = 0.05
 _FOR_CODE, _PROGRAM = 1.5, (0.5, 1.5)  # words of programs a chunk: of prose, of code
+_PER_ADVANTAGE = 3.0
 _PER_LENGTH, _SHORT, _LONG = 0.8, 100.0, 200.0  # words of a chunk
 _MOST_EVIDENCE = 3.0  # odds of 20 to 1
 
@@ -116,7 +119,7 @@ def word_evidence(cosines: Doubles, lexical: Doubles, full_score: FullScore) -> 
     Parameters
     ----------
     cosines, lexical : see :func:`cosine_trust`
-    full_score : without a score there is no evidence, and without a length the length adds nothing
+    full_score : without a score there is no evidence; a length or an advantage that is not known adds nothing
 
     >>> lexical, cosines = np.arange(50.0), np.append(np.zeros(49), 1.0)
     >>> word_evidence(cosines, lexical, FullScore(49.0)) < 0 < word_evidence(lexical, lexical, FullScore(30.0))
@@ -132,8 +135,8 @@ def word_evidence(cosines: Doubles, lexical: Doubles, full_score: FullScore) -> 
     cv = max(_LEAST_CV, float(words.std() / words.mean()))
     shared = float(words.max()) / full_score.score
     of_length = _PER_LENGTH * math.log(min(_LONG, max(_SHORT, full_score.length)) / _SHORT)
-    of_code = _FOR_CODE * _part(full_score.program, *_PROGRAM)
-    evidence = _USUAL + of_length - of_code + _PER_SHARE * shared + _PER_CV * math.log(cv) - _PER_DEVIATION * z
+    of_corpus = _PER_ADVANTAGE * full_score.advantage + of_length - _FOR_CODE * _part(full_score.program, *_PROGRAM)
+    evidence = _USUAL + of_corpus + _PER_SHARE * shared + _PER_CV * math.log(cv) - _PER_DEVIATION * z
     return min(_MOST_EVIDENCE, max(-_MOST_EVIDENCE, evidence))
 
 

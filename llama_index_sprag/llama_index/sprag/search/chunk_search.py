@@ -31,18 +31,20 @@ def nearness_of(
     vector: NDArray[np.float32],
     options: SearchConfig,
     allowed: NDArray[np.bool_] | None,
+    advantage: float = 0.0,
 ) -> Nearness:
     """The nearness of every chunk to a question.
 
     Parameters
     ----------
     words : the state, or the words of an index that a question has read
+    advantage : of words over cosines, see :class:`~llama_index.ragkit.text.lexical_index.FullScore`
     """
     cosines = state.cosines(vector, options.context_weight)
     if not options.lexical_weight:
         return Nearness.of(cosines, np.zeros(len(cosines)), 0.0, allowed)
     lexical, full_score = words.scored(question, allowed)
-    return Nearness.of(cosines, lexical, options.lexical_weight, allowed, full_score)
+    return Nearness.of(cosines, lexical, options.lexical_weight, allowed, full_score._replace(advantage=advantage))
 
 
 def best_chunks(state: SpRAGState, nearness: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
