@@ -21,7 +21,8 @@ BM25, show this without labels:
 - code, whether chunks are program code, from 0 for one word of programs in two chunks to 1 for three: questions in
   prose share few words with it (:mod:`llama_index.ragkit.text.program_words`);
 - a, by how much words find the corpus's own sentences better than cosines do, measured when an index is built
-  (:mod:`llama_index.ragkit.vectors.self_retrieval`): large for a weak model, or one that does not know the language.
+  (:mod:`llama_index.ragkit.vectors.self_retrieval`): large for a model that is weak or does not know the language, less
+  than 0 for one that knows the subject.
 
 e is added to the log odds of the lexical weight. The result is a convex combination (Bruch et al. 2023, "An Analysis of
 Fusion Functions for Hybrid Retrieval", ACM TOIS 42(1)) whose weight is chosen for each question, as an LLM does in

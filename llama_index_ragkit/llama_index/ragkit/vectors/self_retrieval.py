@@ -5,16 +5,17 @@ the inverse cloze task (Lee, Chang and Toutanova 2019, "Latent Retrieval for Wea
 Answering", ACL, section 4), asked of a model as it is instead of training one. At most 1,000 texts count, and one of
 eight gives a sentence. With the mean reciprocal ranks (MRR) of the m sentences,
 
-    a = log(MRR of BM25 / MRR of cosine) - 2 e,  at least 0
+    s = log(MRR of BM25 / MRR of cosine)
+    a = sign(s) max(0, abs(s) - 2 e)
 
 where e is the standard error of the logarithm: the standard deviation of 1/r_BM25 / MRR_BM25 - 1/r_cosine / MRR_cosine
-over the sentences, divided by sqrt(m). So a is the lower end of a 95 % interval. It is 0 for a good model of sentences
-on prose, up to .2 for a static model, and about 1 for a model that does not know the language.
+over the sentences, divided by sqrt(m). So a is the end of a 95 % interval that is nearer to 0. It is between -.1 and 0
+for a good model of sentences on prose, up to .2 for a static model, and about 1 for a model that does not know the
+language.
 
 Where words find few of the sentences, the task says nothing, and a is 0: those of chats and contracts have little to do
-with the rest of their text (MRR of BM25 .12 to .17; of code, encyclopedias and policies .3 to .75). If cosines find
-more, nothing follows either: questions about contracts need words all the same. A text that repeats the sentence, as
-overlapping chunks do, is no rival.
+with the rest of their text (MRR of BM25 .12 to .17; of code and encyclopedias .5 to .75). A text that repeats the
+sentence, as overlapping chunks do, is no rival.
 """
 
 import math
@@ -89,7 +90,7 @@ def cloze(bodies: Sequence[str], texts: Sequence[str]) -> Cloze:
 def word_advantage(
     texts: Sequence[str], vectors: NDArray[np.float32], asked: Cloze, of_asked: NDArray[np.float32]
 ) -> float:
-    """The advantage a of BM25 over cosines, at least 0; 0 if fewer than 20 sentences were asked.
+    """The advantage a of BM25 over cosines; 0 if fewer than 20 sentences were asked.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ def word_advantage(
             words[rows] = scores
         by_cosine.append(_reciprocal_rank((compared @ vector).round(_DECIMALS), row, rivals))
         by_words.append(_reciprocal_rank(words, row, rivals))
-    return _lower_bound(np.array(by_words), np.array(by_cosine))
+    return _beyond_error(np.array(by_words), np.array(by_cosine))
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -132,13 +133,14 @@ def _reciprocal_rank(scores: NDArray[np.float64], row: int, rivals: NDArray[np.b
     return 1 / (1 + better + tied / 2)
 
 
-def _lower_bound(words: NDArray[np.float64], cosines: NDArray[np.float64]) -> float:
-    """The logarithm of mean(words) / mean(cosines), less two standard errors, at least 0; 0 if words find too few.
+def _beyond_error(words: NDArray[np.float64], cosines: NDArray[np.float64]) -> float:
+    """The logarithm of mean(words) / mean(cosines), nearer to 0 by two standard errors; 0 if words find too few.
 
-    >>> _lower_bound(np.ones(100), np.full(100, 0.5)), _lower_bound(np.array([1, 0.5]), np.array([0.5, 1]))
+    >>> _beyond_error(np.ones(100), np.full(100, 0.5)), _beyond_error(np.array([1, 0.5]), np.array([0.5, 1]))
     (0.6931471805599453, 0.0)
     """
     if words.mean() < _LEAST_FOUND:
         return 0.0
     error = float((words / words.mean() - cosines / cosines.mean()).std()) / math.sqrt(len(words))
-    return max(0.0, math.log(float(words.mean() / cosines.mean())) - 2 * error)
+    advantage = math.log(float(words.mean() / cosines.mean()))
+    return math.copysign(max(0.0, abs(advantage) - 2 * error), advantage) or 0.0
