@@ -158,3 +158,13 @@ def test_few_chunks_with_words_show_nothing():
     assert cosine_trust(np.arange(50.0), np.ones(50)) == 1  # all tie for the first place
     assert word_evidence(np.arange(19.0), np.arange(1.0, 20.0), FullScore(5.0)) == 0
     assert word_evidence(np.arange(50.0), np.arange(50.0), NOT_KNOWN) == 0  # not known what the words weigh
+
+
+@given(st.floats(-2, 2), st.integers(1, 60))
+def test_an_advantage_of_words_adds_three_times_itself_whatever_the_question_says(advantage, n):
+    cosines, lexical = np.arange(float(n)), np.arange(1.0, n + 1) ** 2
+    without = word_evidence(cosines, lexical, FullScore(float(n * n)))
+    found = word_evidence(cosines, lexical, FullScore(float(n * n), advantage=advantage))
+    assert -3 <= found <= 3
+    assert found == pytest.approx(min(3.0, max(-3.0, without + 3 * advantage)))
+    assert n >= 20 or without == 0

@@ -27,8 +27,8 @@ BM25, show this without labels:
 e is added to the log odds of the lexical weight. The result is a convex combination (Bruch et al. 2023, "An Analysis of
 Fusion Functions for Hybrid Retrieval", ACM TOIS 42(1)) whose weight is chosen for each question, as an LLM does in
 dynamic alpha tuning (Hsu and Tzeng 2025, arXiv 2503.23013). e depends neither on the scale of an embedding model's
-cosines, since z is in standard deviations, nor on the size of the corpus. It is 0 if fewer than 20 chunks have a word
-of the question.
+cosines, since z is in standard deviations, nor on the size of the corpus. If fewer than 20 chunks have a word of the
+question, only a counts.
 
 An embedding model that does not know the language of a text gives cosines that say little, and their size does not show
 it. But then chunks with most words of the question are no nearer to it than chunks with one of them. So the three best
@@ -128,15 +128,16 @@ def word_evidence(cosines: Doubles, lexical: Doubles, full_score: FullScore) -> 
     """
     last = float(lexical[largest(lexical, _SEEN)].min()) if len(lexical) >= _SEEN else 0.0
     seen = lexical > last
+    of_model = _PER_ADVANTAGE * full_score.advantage
     if np.count_nonzero(seen) < _FEWEST or not full_score.score:
-        return 0.0
+        return min(_MOST_EVIDENCE, max(-_MOST_EVIDENCE, of_model))
     words, near = lexical[seen], cosines[seen]
     spread = float(near.std())
     z = float(near.max() - near.mean()) / spread if spread > 1e-9 else 0.0
     cv = max(_LEAST_CV, float(words.std() / words.mean()))
     shared = float(words.max()) / full_score.score
     of_length = _PER_LENGTH * math.log(min(_LONG, max(_SHORT, full_score.length)) / _SHORT)
-    of_corpus = _PER_ADVANTAGE * full_score.advantage + of_length - _FOR_CODE * _part(full_score.program, *_PROGRAM)
+    of_corpus = of_model + of_length - _FOR_CODE * _part(full_score.program, *_PROGRAM)
     evidence = _USUAL + of_corpus + _PER_SHARE * shared + _PER_CV * math.log(cv) - _PER_DEVIATION * z
     return min(_MOST_EVIDENCE, max(-_MOST_EVIDENCE, evidence))
 
