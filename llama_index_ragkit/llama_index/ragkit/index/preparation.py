@@ -13,6 +13,7 @@ from llama_index.ragkit.index.advantage import measure_advantage
 from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.resources import Resources
+from llama_index.ragkit.index.shared_vectors import shared_vectors
 from llama_index.ragkit.index.write_checks import WriteChecks
 from llama_index.ragkit.index.write_plan import WritePlan
 from llama_index.ragkit.llm.embeddings import as_matrix, describe_model
@@ -70,7 +71,8 @@ class Preparation:
     def embed(
         self, nodes: Sequence[BaseNode], rows: Snapshot, stored: Collection[str], known: Vectors
     ) -> Steps[Vectors]:
-        """Vectors by node id. Nodes without text have none; existing, stored and known embeddings are reused."""
+        """Vectors by node id; none for nodes without text. Existing, stored and known embeddings are reused, and those
+        of other indexes of the storage context."""
         with_text = [node for node in nodes if node.embedding is not None or embed_text(node)]
         if not with_text:
             return {}
@@ -81,6 +83,9 @@ class Preparation:
         vectors: dict[str, Any] = {n.node_id: n.get_embedding() for n in with_text if n.embedding is not None}
         vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
         vectors.update({node.node_id: known[node.node_id] for node in with_text if node.node_id in known})
+        if self._builder.embeds_chunks:
+            wanted = {node.node_id: sort_key(node) for node in with_text if node.node_id not in vectors}
+            vectors.update((yield from shared_vectors(self._storage.context, struct, wanted)) if wanted else {})
         bare = [node for node in with_text if node.node_id not in vectors]
         if self._builder.embeds_chunks or self._storage.external is not None:
             embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")

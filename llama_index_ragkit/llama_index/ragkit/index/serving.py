@@ -16,7 +16,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.opening import check_commit, find_external_store, new_uid, open_records
 from llama_index.ragkit.storage.struct import DerivedStruct
 
-__all__ = ["check_place", "new_storage", "open_storage"]
+__all__ = ["check_place", "new_storage", "open_in_stores", "open_storage"]
 
 
 def check_place(
@@ -75,7 +75,7 @@ def new_storage(
     struct.uid = new_uid()
     struct.params["serve_from"] = "stores"
     struct.spaces = {name: name for name in space_names}
-    return _in_stores(context, method, struct)
+    return open_in_stores(context, method, struct)
 
 
 def open_storage(
@@ -84,12 +84,13 @@ def open_storage(
     """The storage of a stored index."""
     if struct.in_stores:
         yield from check_commit(struct, open_records(context, method, struct))
-        return _in_stores(context, method, struct)
+        return open_in_stores(context, method, struct)
     external, _ = find_external_store(context, method, chunk_store, struct)
     return (yield from IndexStorage.open(context, method, struct, external))
 
 
-def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> IndexStorage:
+def open_in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> IndexStorage:
+    """The storage of an index that is served from stores; nothing is read yet."""
     stores = find_stores(context, method, struct.uid)
     records = open_records(context, method, struct)
     return IndexStorage.in_stores(context, struct, records, partial(stores.spaces, records=records), stores)

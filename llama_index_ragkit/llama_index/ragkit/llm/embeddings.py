@@ -28,6 +28,7 @@ __all__ = [
     "given_vector",
     "local_model",
     "query_matrix",
+    "same_vectors",
     "strings_to_embed",
 ]
 
@@ -237,13 +238,20 @@ def check_model(model: BaseEmbedding, known: dict[str, Any]) -> Steps[None]:
     """
     if not known or model.model_name == known["name"]:
         return
-    probe = (yield from embed_texts(model, [PROBE_TEXT]))[0].astype(np.float64)
-    old = np.frombuffer(base64.b64decode(known["probe"]), dtype="<f4").astype(np.float64)
-    if len(probe) == len(old):
-        norms = float(np.linalg.norm(probe) * np.linalg.norm(old))
-        if norms == 0 or 1 - float(probe @ old) / norms <= _PROBE_TOLERANCE:
-            return
+    found = yield from describe_model(model)
+    if same_vectors(found, known):
+        return
     raise EmbeddingModelMismatchError(
-        f"The index was built with the embedding model {known['name']!r} ({len(old)} dimensions); "
-        f"{model.model_name!r} ({len(probe)} dimensions) returns different vectors. Pass embed_model= of the build."
+        f"The index was built with the embedding model {known['name']!r} ({known['dimension']} dimensions); "
+        f"{model.model_name!r} ({found['dimension']} dimensions) returns different vectors. Pass embed_model= of the "
+        "build."
     )
+
+
+def same_vectors(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two models, of which :func:`describe_model` gave these descriptions, embed the probe text alike."""
+    probes = [np.frombuffer(base64.b64decode(each["probe"]), dtype="<f4").astype(np.float64) for each in (one, other)]
+    if len(probes[0]) != len(probes[1]):
+        return False
+    norms = float(np.linalg.norm(probes[0]) * np.linalg.norm(probes[1]))
+    return norms == 0 or 1 - float(probes[0] @ probes[1]) / norms <= _PROBE_TOLERANCE

@@ -18,7 +18,7 @@ from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.row_buffer import Storage
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["SpaceRows", "VectorSpace", "open_space"]
+__all__ = ["SpaceRows", "VectorSpace", "open_space", "stored_matrix"]
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,14 @@ def _from_records(store: MatrixVectorStore, records: dict[str, Record]) -> None:
     )
 
 
+def stored_matrix(context: StorageContext, namespace: str) -> MatrixVectorStore | None:
+    """The vectors of a namespace of a storage context, if they are in this process."""
+    found = context.vector_stores.get(namespace)
+    if isinstance(found, SimpleVectorStore) and MatrixVectorStore.is_persisted_matrix(found):
+        return MatrixVectorStore.from_simple(found)
+    return found if isinstance(found, MatrixVectorStore) else None
+
+
 def open_space(
     name: str,
     namespace: str,
@@ -195,10 +203,8 @@ def open_space(
     ------
     MissingSpaceError, HalfWrittenError
     """
-    found = context.vector_stores.get(namespace)
-    if isinstance(found, SimpleVectorStore) and MatrixVectorStore.is_persisted_matrix(found):
-        found = MatrixVectorStore.from_simple(found)
-    if isinstance(found, MatrixVectorStore) and found.tag.get("uid") == tag["uid"]:
+    found = stored_matrix(context, namespace)
+    if found is not None and found.tag.get("uid") == tag["uid"]:
         if found.tag == tag:
             context.vector_stores[namespace] = found
             return VectorSpace(name, found, records)
