@@ -109,6 +109,17 @@ def test_small_writes_measure_nothing_and_larger_ones_measure_anew(case: Case) -
 
 
 @each_case
+def test_chunks_of_one_sentence_are_embedded_once(case: Case) -> None:
+    """Nothing can be taken out of them."""
+    model = Noise()
+    given = [TextNode(text=node.text.split(".")[0], id_=node.node_id) for node in nodes(170)]
+    index = case.build(given, embed_model=model)
+    assert (advantage(index), index.index_struct.measured) == (0, 170)
+    own = {node.text for node in given}
+    assert len([text for text in model.texts if any(part in text for part in own)]) <= 170 * 1.2  # with summaries
+
+
+@each_case
 def test_a_struct_of_an_earlier_version_has_none(case: Case) -> None:
     struct = case.build(nodes(3)).index_struct
     old = {k: v for k, v in dataclasses.asdict(struct).items() if k not in ("advantage", "measured")}

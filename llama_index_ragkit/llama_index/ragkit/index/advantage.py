@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.llm.embeddings import embed_texts
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.nodes import plain_text
-from llama_index.ragkit.vectors.self_retrieval import TEXTS, Cloze, can_measure, cloze, word_advantage
+from llama_index.ragkit.vectors.self_retrieval import FEWEST_SENTENCES, TEXTS, Cloze, can_measure, cloze, word_advantage
 
 __all__ = ["measure_advantage", "taken_out"]
 
@@ -45,5 +45,8 @@ def measure_advantage(
 
 
 def taken_out(nodes: Sequence[BaseNode], texts: Sequence[str]) -> Cloze:
-    """The sentences taken out of new chunks; of many chunks, out of the first, since their order is that of hashes."""
-    return cloze([plain_text(node) for node in nodes[:TEXTS]], texts[:TEXTS])
+    """The sentences taken out of new chunks, of many chunks out of the first, since their order is that of hashes; none
+    where they are too few.
+    """
+    asked = cloze([plain_text(node) for node in nodes[:TEXTS]], texts[:TEXTS])
+    return asked if len(asked.rows) >= FEWEST_SENTENCES else cloze((), ())

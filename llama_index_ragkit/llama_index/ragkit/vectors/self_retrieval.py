@@ -29,12 +29,14 @@ from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.text.sentences import split_sentences
 
-__all__ = ["TEXTS", "Cloze", "can_measure", "cloze", "word_advantage"]
+__all__ = ["FEWEST_SENTENCES", "TEXTS", "Cloze", "can_measure", "cloze", "word_advantage"]
 
 TEXTS = 1000
 """The number of texts among which sentences look at most."""
 
-_FEWEST_SENTENCES = 20
+FEWEST_SENTENCES = 20
+"""The number of sentences from which anything follows."""
+
 _TEXTS_EACH = 8  # texts a sentence, so that no more than a quarter more texts are embedded
 _FEWEST_TERMS = 4  # of a sentence
 _LEAST_FOUND = 1 / 3  # the MRR of BM25
@@ -63,7 +65,7 @@ class Cloze(NamedTuple):
 
 def can_measure(count: int, measured: int) -> bool:
     """Whether so many texts are enough to measure anew, after as many as `measured`; 0 if nothing is known."""
-    return count >= max(_FEWEST_SENTENCES * _TEXTS_EACH, 2 * measured) and measured < TEXTS
+    return count >= max(FEWEST_SENTENCES * _TEXTS_EACH, 2 * measured) and measured < TEXTS
 
 
 def cloze(bodies: Sequence[str], texts: Sequence[str]) -> Cloze:
@@ -99,7 +101,7 @@ def word_advantage(
     asked : of :func:`cloze`
     of_asked : shape (2 m, d), of the m sentences, then of the m rests
     """
-    if len(asked.rows) < _FEWEST_SENTENCES:
+    if len(asked.rows) < FEWEST_SENTENCES:
         return 0.0
     sentences, rests = _unit(of_asked[: len(asked.rows)]), _unit(of_asked[len(asked.rows) :])
     compared, without = _unit(vectors), list(texts)
