@@ -168,3 +168,13 @@ def test_an_advantage_of_words_adds_three_times_itself_whatever_the_question_say
     assert -3 <= found <= 3
     assert found == pytest.approx(min(3.0, max(-3.0, without + 3 * advantage)))
     assert n >= 20 or without == 0
+
+
+def test_code_says_less_for_cosines_the_more_words_are_ahead():
+    cosines, lexical = np.arange(40.0), np.arange(1.0, 41) ** 2
+
+    def evidence(advantage, program):
+        return word_evidence(cosines, lexical, FullScore(9e3, advantage=advantage, program=program))
+
+    of_code = [evidence(a, 0) - evidence(a, 2) for a in (-0.5, 0, 1 / 6, 1 / 3, 0.5)]
+    assert of_code == pytest.approx([1.5, 1.5, 0.75, 0, 0])

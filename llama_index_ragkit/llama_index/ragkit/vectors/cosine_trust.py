@@ -19,7 +19,8 @@ BM25, show this without labels:
 - length, the mean number of words of a chunk in hundreds, at least 1 and at most 2: one vector says less about a long
   text, while BM25 finds the words anywhere in it;
 - code, whether chunks are program code, from 0 for one word of programs in two chunks to 1 for three: questions in
-  prose share few words with it (:mod:`llama_index.ragkit.text.program_words`);
+  prose share few words with it (:mod:`llama_index.ragkit.text.program_words`). It counts less, by 1 - 3 a in [0, 1],
+  if cosines find less of this code than words do;
 - a, by how much words find the corpus's own sentences better than cosines do, measured when an index is built
   (:mod:`llama_index.ragkit.vectors.self_retrieval`): large for a model that is weak or does not know the language, less
   than 0 for one that knows the subject.
@@ -137,9 +138,9 @@ def word_evidence(cosines: Doubles, lexical: Doubles, full_score: FullScore) -> 
     cv = max(_LEAST_CV, float(words.std() / words.mean()))
     shared = float(words.max()) / full_score.score
     of_length = _PER_LENGTH * math.log(min(_LONG, max(_SHORT, full_score.length)) / _SHORT)
-    of_corpus = of_model + of_length - _FOR_CODE * _part(full_score.program, *_PROGRAM)
-    evidence = _USUAL + of_corpus + _PER_SHARE * shared + _PER_CV * math.log(cv) - _PER_DEVIATION * z
-    return min(_MOST_EVIDENCE, max(-_MOST_EVIDENCE, evidence))
+    of_code = _FOR_CODE * _part(full_score.program, *_PROGRAM) * min(1.0, max(0.0, 1 - of_model))
+    of_question = _PER_SHARE * shared + _PER_CV * math.log(cv) - _PER_DEVIATION * z
+    return min(_MOST_EVIDENCE, max(-_MOST_EVIDENCE, _USUAL + of_question + of_length - of_code + of_model))
 
 
 def lexical_share(
