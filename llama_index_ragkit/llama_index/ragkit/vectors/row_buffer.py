@@ -212,7 +212,7 @@ class Line:
 
 
 def _grown(array: Floats, capacity: int) -> Floats:
-    larger = np.empty((capacity, *array.shape[1:]), array.dtype)
+    larger = np.zeros((capacity, *array.shape[1:]), array.dtype)  # np.empty may have what others have freed
     larger[: len(array)] = array
     return larger
 
