@@ -59,6 +59,20 @@ def test_chunks_that_differ_are_embedded(in_stores: bool, tmp_path) -> None:
 
 
 @each_place
+def test_chunks_that_are_embedded_without_their_metadata_are_others(in_stores: bool, tmp_path) -> None:
+    """Their hash is the same."""
+    nodes, where, model = chunks("d", 6), context(tmp_path, in_stores), HashEmbedding()
+    for node in nodes:
+        node.metadata = {"shelf": "red"}
+    first_index(where, HashEmbedding(), nodes)
+    for node in nodes:
+        node.excluded_embed_metadata_keys = ["shelf"]
+    case = next(case for case in METHODS if case.name == "pgrag")
+    case.build(nodes, embed_model=model, storage_context=where)
+    assert {node.text for node in nodes} <= set(model.texts)
+
+
+@each_place
 def test_another_model_embeds_all(in_stores: bool, tmp_path) -> None:
     nodes, where = chunks("d", 6), context(tmp_path, in_stores)
     first_index(where, HashEmbedding(salt="other"), nodes)
@@ -74,6 +88,20 @@ def test_vectors_in_another_data_type_are_not_shared(tmp_path) -> None:
         MRAGIndex(chunks("d", 6), embed_model=model, storage_context=where, dtype=dtype)
     texts = {node.get_content(metadata_mode="embed") for node in chunks("d", 6)}
     assert [len(texts & set(model.texts)) for model in models] == [6, 0, 6]
+
+
+@pytest.mark.parametrize(
+    "struct", [{"__type__": "llama_index.absent", "__data__": "{}"}, None], ids=["absent", "damaged"]
+)
+@each_place
+def test_an_index_that_cannot_be_read_stops_no_write(in_stores: bool, struct: Any, tmp_path) -> None:
+    where = context(tmp_path, in_stores)
+    index = first_index(where, HashEmbedding(), chunks("d", 6))
+    store: Any = where.index_store
+    other = struct or {"__type__": index.index_struct.get_type(), "__data__": '{"params": []}'}
+    store._kvstore.put("other", other, collection=store._collection)
+    index.insert_nodes(chunks("e", 3))
+    assert {text for text, _ in ask(index, top_k=20)} >= {node.text for node in chunks("e", 3)}
 
 
 def test_vectors_of_chunks_with_headers_are_not_shared(tmp_path) -> None:

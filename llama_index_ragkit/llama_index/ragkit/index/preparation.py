@@ -84,8 +84,8 @@ class Preparation:
         vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
         vectors.update({node.node_id: known[node.node_id] for node in with_text if node.node_id in known})
         if self._builder.embeds_chunks:
-            wanted = {node.node_id: sort_key(node) for node in with_text if node.node_id not in vectors}
-            vectors.update((yield from shared_vectors(self._storage.context, struct, wanted)) if wanted else {})
+            unknown = [node for node in with_text if node.node_id not in vectors]
+            vectors.update((yield from shared_vectors(self._storage, unknown)))
         bare = [node for node in with_text if node.node_id not in vectors]
         if self._builder.embeds_chunks or self._storage.external is not None:
             embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")

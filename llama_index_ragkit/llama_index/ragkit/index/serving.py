@@ -13,10 +13,12 @@ from llama_index.ragkit.sql.context import SQLStorageContext
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.storage.opening import check_commit, find_external_store, new_uid, open_records
+from llama_index.ragkit.storage.opening import CHUNKS, check_commit, find_external_store, new_uid, open_records
 from llama_index.ragkit.storage.struct import DerivedStruct
+from llama_index.ragkit.storage.vector_spaces import stored_matrix
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["check_place", "new_storage", "open_in_stores", "open_storage"]
+__all__ = ["check_place", "new_storage", "open_storage", "stored_chunks"]
 
 
 def check_place(
@@ -75,7 +77,7 @@ def new_storage(
     struct.uid = new_uid()
     struct.params["serve_from"] = "stores"
     struct.spaces = {name: name for name in space_names}
-    return open_in_stores(context, method, struct)
+    return _in_stores(context, method, struct)
 
 
 def open_storage(
@@ -84,13 +86,22 @@ def open_storage(
     """The storage of a stored index."""
     if struct.in_stores:
         yield from check_commit(struct, open_records(context, method, struct))
-        return open_in_stores(context, method, struct)
+        return _in_stores(context, method, struct)
     external, _ = find_external_store(context, method, chunk_store, struct)
     return (yield from IndexStorage.open(context, method, struct, external))
 
 
-def open_in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> IndexStorage:
-    """The storage of an index that is served from stores; nothing is read yet."""
+def stored_chunks(
+    context: StorageContext, method: str, struct: DerivedStruct, node_ids: Sequence[str]
+) -> Steps[Snapshot]:
+    """The rows of those chunks that an index of the context has, and perhaps others; the index is not opened."""
+    if struct.in_stores:
+        return (yield from _in_stores(context, method, struct).space().fetch(node_ids))
+    stored = stored_matrix(context, struct.spaces.get(CHUNKS, ""))
+    return Snapshot.empty() if stored is None or stored.tag.get("uid") != struct.uid else stored.snapshot()
+
+
+def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> IndexStorage:
     stores = find_stores(context, method, struct.uid)
     records = open_records(context, method, struct)
     return IndexStorage.in_stores(context, struct, records, partial(stores.spaces, records=records), stores)

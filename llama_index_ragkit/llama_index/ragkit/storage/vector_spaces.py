@@ -170,10 +170,14 @@ def _from_records(store: MatrixVectorStore, records: dict[str, Record]) -> None:
 
 
 def stored_matrix(context: StorageContext, namespace: str) -> MatrixVectorStore | None:
-    """The vectors of a namespace of a storage context, if they are in this process."""
+    """The vectors of a namespace of a storage context, if they are in this process.
+
+    `StorageContext.from_defaults(persist_dir=...)` reads every vector store file as a `SimpleVectorStore`; here it is
+    replaced in the context by a `MatrixVectorStore`.
+    """
     found = context.vector_stores.get(namespace)
     if isinstance(found, SimpleVectorStore) and MatrixVectorStore.is_persisted_matrix(found):
-        return MatrixVectorStore.from_simple(found)
+        found = context.vector_stores[namespace] = MatrixVectorStore.from_simple(found)
     return found if isinstance(found, MatrixVectorStore) else None
 
 
@@ -189,9 +193,6 @@ def open_space(
 ) -> Steps[VectorSpace]:
     """Open a space of a stored index.
 
-    `StorageContext.from_defaults(persist_dir=...)` reads every vector store file as a
-    `SimpleVectorStore`; here it is replaced in the context by a `MatrixVectorStore`.
-
     Parameters
     ----------
     tag : uid and generation that the space must have
@@ -206,7 +207,6 @@ def open_space(
     found = stored_matrix(context, namespace)
     if found is not None and found.tag.get("uid") == tag["uid"]:
         if found.tag == tag:
-            context.vector_stores[namespace] = found
             return VectorSpace(name, found, records)
         if not records.outlives_the_process and trusted:
             raise HalfWrittenError(
@@ -215,7 +215,6 @@ def open_space(
                 "build the index again; llama_index.ragkit.persist() never leaves such a state."
             )
         if not records.outlives_the_process:
-            context.vector_stores[namespace] = found
             return VectorSpace(name, found, records)
     if not records.outlives_the_process:
         raise MissingSpaceError(
