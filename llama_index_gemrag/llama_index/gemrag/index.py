@@ -47,7 +47,6 @@ from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
-    from llama_index.core.callbacks.base import CallbackManager
     from llama_index.core.schema import BaseNode, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
@@ -130,9 +129,6 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
             storage_context: StorageContext | None = None,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
-            show_progress: bool = False,
             **kwargs: Unpack[GEMRAGKeywords],
         ) -> None: ...
 
@@ -141,9 +137,6 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[GEMRAGKeywords],
         ) -> Self: ...
 
@@ -152,9 +145,6 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[GEMRAGKeywords],
         ) -> Self: ...
 

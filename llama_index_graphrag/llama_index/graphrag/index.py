@@ -52,7 +52,6 @@ from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens
 
 if TYPE_CHECKING:
-    from llama_index.core.callbacks.base import CallbackManager
     from llama_index.core.schema import BaseNode, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
@@ -133,9 +132,6 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
             storage_context: StorageContext | None = None,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
-            show_progress: bool = False,
             **kwargs: Unpack[GraphRAGKeywords],
         ) -> None: ...
 
@@ -144,9 +140,6 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[GraphRAGKeywords],
         ) -> Self: ...
 
@@ -155,9 +148,6 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[GraphRAGKeywords],
         ) -> Self: ...
 

@@ -23,8 +23,7 @@ from llama_index.ragkit.validation import chosen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from llama_index.core.callbacks.base import CallbackManager
-    from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
+    from llama_index.core.schema import BaseNode, Document, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
@@ -89,9 +88,6 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
             storage_context: StorageContext | None = None,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
-            show_progress: bool = False,
             **kwargs: Unpack[HippoRAGKeywords],
         ) -> None: ...
 
@@ -100,9 +96,6 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[HippoRAGKeywords],
         ) -> Self: ...
 
@@ -111,9 +104,6 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[HippoRAGKeywords],
         ) -> Self: ...
 

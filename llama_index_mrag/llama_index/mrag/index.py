@@ -24,8 +24,7 @@ from llama_index.ragkit.storage.derived_nodes import texts_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from llama_index.core.callbacks.base import CallbackManager
-    from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
+    from llama_index.core.schema import BaseNode, Document, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
@@ -79,9 +78,6 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
             storage_context: StorageContext | None = None,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
-            show_progress: bool = False,
             **kwargs: Unpack[MRAGKeywords],
         ) -> None: ...
 
@@ -90,9 +86,6 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[MRAGKeywords],
         ) -> Self: ...
 
@@ -101,9 +94,6 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[MRAGKeywords],
         ) -> Self: ...
 

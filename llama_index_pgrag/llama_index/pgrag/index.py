@@ -33,8 +33,7 @@ from llama_index.ragkit.storage.derived_nodes import texts_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from llama_index.core.callbacks.base import CallbackManager
-    from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
+    from llama_index.core.schema import BaseNode, Document, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
@@ -99,9 +98,6 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
             storage_context: StorageContext | None = None,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
-            show_progress: bool = False,
             **kwargs: Unpack[PGRAGKeywords],
         ) -> None: ...
 
@@ -110,9 +106,6 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[PGRAGKeywords],
         ) -> Self: ...
 
@@ -121,9 +114,6 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[PGRAGKeywords],
         ) -> Self: ...
 

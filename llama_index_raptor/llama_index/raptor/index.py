@@ -38,7 +38,6 @@ from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from llama_index.core.callbacks.base import CallbackManager
     from llama_index.core.schema import BaseNode, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
@@ -106,9 +105,6 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
             storage_context: StorageContext | None = None,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
-            show_progress: bool = False,
             **kwargs: Unpack[RaptorKeywords],
         ) -> None: ...
 
@@ -117,9 +113,6 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[RaptorKeywords],
         ) -> Self: ...
 
@@ -128,9 +121,6 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[RaptorKeywords],
         ) -> Self: ...
 

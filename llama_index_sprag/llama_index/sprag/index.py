@@ -21,8 +21,7 @@ from llama_index.sprag.state import SpRAGState
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from llama_index.core.callbacks.base import CallbackManager
-    from llama_index.core.schema import BaseNode, Document, IndexNode, TransformComponent
+    from llama_index.core.schema import BaseNode, Document, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
@@ -88,9 +87,6 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
             storage_context: StorageContext | None = None,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
-            show_progress: bool = False,
             **kwargs: Unpack[SpRAGKeywords],
         ) -> None: ...
 
@@ -99,9 +95,6 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[SpRAGKeywords],
         ) -> Self: ...
 
@@ -110,9 +103,6 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
             cls,
             documents: Sequence[Document],
             storage_context: StorageContext | None = None,
-            show_progress: bool = False,
-            callback_manager: CallbackManager | None = None,
-            transformations: list[TransformComponent] | None = None,
             **kwargs: Unpack[SpRAGKeywords],
         ) -> Self: ...
 

@@ -21,6 +21,7 @@ from llama_index.core.embeddings.utils import EmbedType
 from llama_index.core.llms.utils import LLMType
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import TransformComponent
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
@@ -43,8 +44,11 @@ __all__ = [
 
 
 class IndexKeywords(TypedDict, total=False):
-    """Keywords of every index in addition to LlamaIndex's own; see :class:`~llama_index.ragkit.DerivedIndex`."""
+    """Keywords of every index, LlamaIndex's own among them; see :class:`~llama_index.ragkit.DerivedIndex`."""
 
+    callback_manager: CallbackManager | None
+    transformations: list[TransformComponent] | None
+    show_progress: bool
     llm: LLMType | None
     embed_model: EmbedType | None
     vector_store: BasePydanticVectorStore | None
