@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks.apart import ONE_THREAD, apart
 from benchmarks.graph_data import planted, read, write
 from benchmarks.measuring import Times, allocated_mb, peak_mb, repeated, timed
+from benchmarks.modularity import modularity
 from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
-from llama_index.graphrag.clustering.modularity import modularity
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import changed, statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph

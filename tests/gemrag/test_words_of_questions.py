@@ -16,7 +16,7 @@ from llama_index.gemrag.question_writer import terms_with_questions
 from llama_index.ragkit import HybridRetriever, NodeExtractor
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.steps import run_steps
-from llama_index.ragkit.storage.word_records import WordRecords
+from llama_index.ragkit.storage.chunk_terms import WordRecords
 from llama_index.ragkit.testing import HashEmbedding
 
 TEXTS = {"loom": "a loom stands here", "oven": "the oven is hot", "lamp": "the lamp has oil", "tide": "low tide"}

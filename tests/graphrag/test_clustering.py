@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from benchmarks.modularity import modularity
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
@@ -15,7 +16,6 @@ from llama_index.graphrag.clustering.agglomerative import AgglomerativeClusterin
 from llama_index.graphrag.clustering.base import Clustering
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
 from llama_index.graphrag.clustering.leiden import LeidenClustering
-from llama_index.graphrag.clustering.modularity import modularity
 from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.ragkit.errors import ConfigurationError
 

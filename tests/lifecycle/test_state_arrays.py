@@ -10,8 +10,8 @@ from tests.cases import CASES, Case, ask, chunks
 
 from llama_index.ragkit import Builder, load_storage_context, persist
 from llama_index.ragkit.steps import Steps, run_steps
+from llama_index.ragkit.storage.chunk_terms import WordRecords
 from llama_index.ragkit.storage.file_kvstore import FileKVStore
-from llama_index.ragkit.storage.word_records import WordRecords
 
 CLOVES = Document(text="Zanzibar exports cloves.", id_="z")
 MRAG = next(case for case in CASES if case.name == "mrag")

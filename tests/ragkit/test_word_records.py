@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from llama_index.core.storage.docstore import SimpleDocumentStore
 
 from llama_index.ragkit.steps import run_steps
-from llama_index.ragkit.storage import word_records
+from llama_index.ragkit.storage import chunk_terms
+from llama_index.ragkit.storage.chunk_terms import WordRecords
 from llama_index.ragkit.storage.records import Records
-from llama_index.ragkit.storage.word_records import WordRecords
 
 IDS = st.text(st.characters(), min_size=1, max_size=4)
 CHANGES = st.lists(st.tuples(st.lists(IDS, max_size=4), st.dictionaries(IDS, st.text(max_size=20), max_size=4)))
@@ -30,7 +30,7 @@ def test_they_are_what_a_dictionary_is(changes: list[tuple[list[str], dict[str, 
     records = Records(SimpleDocumentStore(), "x")
     kept, expected = new(records=records), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(word_records, "_RECORDS", 4096 if many else 2)
+        patch.setattr(chunk_terms, "_RECORDS", 4096 if many else 2)
         for removed, added in changes:
             run_steps(kept.change(removed, added))
             expected = {text_id: words for text_id, words in expected.items() if text_id not in removed} | added

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.clustering.base import Clustering, clustered
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
-from llama_index.graphrag.clustering.scoped import clustered
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph

@@ -5,7 +5,9 @@ combines one document of each. Existing documents with categories can be used; o
 """
 
 import logging
+import random
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +20,6 @@ from llama_index.core.settings import Settings
 from pydantic import Field
 
 from llama_index.mrag.prompts import ARTICLE_PROMPT, STORY_PROMPT, TOPICS_PROMPT
-from llama_index.mrag.sampling import sample_aspects
 from llama_index.ragkit import RetryPolicy, Steps, content_id
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation import LabelledQuery
@@ -154,7 +155,7 @@ class MultiAspectGenerator(PromptHolder):
             if lacking:
                 raise ConfigurationError(f"Document {name!r} has no {' and no '.join(lacking)} in its metadata.")
         category_of = {name: str(document.metadata[category_key]) for name, document in by_id.items()}
-        chosen = sample_aspects(category_of, aspects, per_count, seed)
+        chosen = _sample_aspects(category_of, aspects, per_count, seed)
         names = [f"n{len(gold):02d}-{i % per_count:03d}" for i, gold in enumerate(chosen)]
         jobs = [partial(self._story, [by_id[name] for name in gold], title_key) for gold in chosen]
         outcomes = yield from gather(jobs, self._num_workers, "Writing questions", self._show_progress)
@@ -270,3 +271,39 @@ def _read_story(reply: str, titles: Sequence[str]) -> str:
     if missing:
         raise ParseError(f"The story omits {len(missing)} of {len(titles)} titles, such as {missing[0]!r}.")
     return story
+
+
+def _sample_aspects(
+    category_of: Mapping[str, str], aspects: Sequence[int], per_count: int = 25, seed: int = 0
+) -> list[tuple[str, ...]]:
+    """Sets of documents to write questions about (paper, section 3: "Multi-Aspect Query Generation").
+
+    For each number n of aspects, `per_count` sets are drawn, each with n documents of n different categories.
+
+    Parameters
+    ----------
+    category_of : document -> category
+    aspects : numbers of aspects, each at least 1
+    seed : the same seed gives the same sets, whatever the order of the mapping
+
+    Raises
+    ------
+    ConfigurationError
+        If there are fewer categories than aspects, or a number is below 1.
+    """
+    members: dict[str, list[str]] = defaultdict(list)
+    for document in sorted(category_of):
+        members[category_of[document]].append(document)
+    wrong = [n for n in aspects if not 1 <= n <= len(members)]
+    if wrong or per_count < 1:
+        raise ConfigurationError(
+            f"A question with n aspects needs n categories, but there are {len(members)}: aspects must be 1 to "
+            f"{len(members)} and per_count at least 1, not {wrong or per_count}."
+        )
+    draw = random.Random(seed)
+    categories = sorted(members)
+    return [
+        tuple(draw.choice(members[category]) for category in draw.sample(categories, n))
+        for n in aspects
+        for _ in range(per_count)
+    ]

@@ -16,15 +16,18 @@ from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.pagerank.forward_push import PUSH_FROM, PageRankEstimate, refinements, settled
 from llama_index.hipporag.pagerank.power_iteration import Walk, pagerank
 from llama_index.hipporag.search.passage_scores import (
+    UNTRUSTED,
+    WALK_WEIGHT,
     geometric_mean,
     min_max,
     share_of_best,
+    walk_trust,
 )
 from llama_index.hipporag.search.query_seeds import QuerySeeds
-from llama_index.hipporag.search.ranking import UNTRUSTED, WALK_WEIGHT, combine, gain, passage_seeds, walk_trust
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
+from llama_index.ragkit.vectors.walk_trust import combine, gain, passage_seeds
 
 __all__ = ["GraphSearchResult", "needs_dense", "search_many", "seed_passages"]
 

@@ -1,4 +1,14 @@
-"""Scores of passages from a walk, in [0, 1], as pure functions on arrays."""
+"""Scores of passages from a walk, and how far to trust it, as pure functions on arrays.
+
+The default ranking needs no LLM. It combines the walk and nearness:
+
+1. The phrases of the graph that occur in the question are linked (`llama_index.ragkit.text.known_names`).
+2. A walk starts from them, each with the weight 1 / (number of passages with it), and from the passages nearest to the
+   question, with a total weight of `passage_seed_weight`: much less than a name in one or two passages, and more than a
+   word in hundreds.
+3. The score of a passage is its nearness to the question, dense and lexical together, plus the logarithm of its share
+   of the walk, which counts as far as the walk can be trusted (:func:`walk_trust`).
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,17 +18,25 @@ from numpy.typing import NDArray
 from llama_index.hipporag.graph.graph_part import GraphPart
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.pagerank.power_iteration import pagerank
+from llama_index.ragkit.vectors.walk_trust import lead, trust
 
 __all__ = [
+    "UNTRUSTED",
+    "WALK_WEIGHT",
     "geometric_mean",
     "min_max",
     "rerank_weights",
     "rescored",
     "share_of_best",
+    "walk_trust",
 ]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+WALK_WEIGHT = 7.0  # of a walk that is trusted fully
+_LEAD_WEIGHT = 0.15  # per standard deviation by which the nearest passage is ahead
+UNTRUSTED = "the walk does not reach the passage that is nearest to the question, or leads elsewhere than its words"
 
 _LEAST = 1e-6  # smallest share in a geometric mean
 _DECIMALS = 10  # of scores: hides the effect of the order of rows on sums
@@ -133,3 +151,17 @@ def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[
         score = result[-1][1] if result else 1.0
         result.append(((best_place := next(ranked)), order[best_place]) if place in order else (place, score))
     return result
+
+
+def walk_trust(nearness: Floats, walked: Floats, rarity: float) -> float:
+    """How far to trust a walk for a question, in [0, 1].
+
+    The further the nearest passage is ahead of the others, the more it counts whether the walk reaches it: a chain
+    begins there, and a passage that has everything in the question answers it without a chain.
+
+    Parameters
+    ----------
+    nearness, walked : see :func:`~llama_index.ragkit.vectors.walk_trust.trust`
+    rarity : :func:`~llama_index.ragkit.vectors.walk_trust.rarity` of the rarest name from which the walk starts
+    """
+    return rarity * trust(nearness, walked, _LEAD_WEIGHT * lead(nearness))

@@ -41,8 +41,7 @@ from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.candidates import Candidate, Vector
 from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.pseudo_graph_walk import Walk, walk
-from llama_index.pgrag.search.template import Template, make_template
-from llama_index.pgrag.state import FactPath, PseudoGraph
+from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph
 from llama_index.ragkit.vectors.nearness import Nearness, standardised
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.walk_trust import combine
@@ -53,6 +52,60 @@ Floats = NDArray[np.float64]
 Scored = tuple[FactPath, float]
 
 _EXACT = 5_000  # facts; there are ten times as many as nodes, so exact cosines of all would take a tenth of a second
+
+
+@dataclass(frozen=True)
+class Template:
+    """The fact paths of the candidate maps as matrices.
+
+    Attributes
+    ----------
+    facts : one per row
+    ids : shape (rows, columns), cell ids; -1 is padding
+    vectors : shape (cells, d), unit length, in the order of the ids
+    """
+
+    facts: list[FactPath]
+    ids: NDArray[np.int64]
+    vectors: NDArray[np.float64]
+
+    def similarities(self, key_points: Sequence[Vector]) -> NDArray[np.float64]:
+        """Cosine of each key point with each cell, shape (key points, rows, columns); padding is 0."""
+        points = _units(np.stack(key_points))
+        if not self.facts:
+            return np.zeros((len(points), 0, 0))
+        cosines = points @ self.vectors.T
+        filled: NDArray[np.float64] = np.where(self.ids >= 0, cosines[:, self.ids], 0.0)
+        return filled
+
+
+def _make_template(graph: PseudoGraph, candidates: Sequence[Candidate], allowed: Allowed) -> Template:
+    """The template of the facts that pass the filter, with rows in the order of the candidates, then of their maps."""
+    facts: list[FactPath] = []
+    rows: list[list[int]] = []
+    places: dict[tuple[str, str], int] = {}
+    for candidate in candidates:
+        found = graph.maps[candidate.topic_id]
+        for fact in found.facts:
+            if allowed.fact(fact):
+                facts.append(fact)
+                rows.append([places.setdefault(cell, len(places)) for cell in found.cells(fact)])
+    ids = np.full((len(rows), max(map(len, rows), default=0)), -1, dtype=np.int64)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = row
+    vectors = np.zeros((len(places), graph.facts.dim or 0), dtype=np.float32)
+    for kind in KINDS:
+        mine = [(place, cell_id) for (own, cell_id), place in places.items() if own == kind]
+        if mine:
+            vectors[[place for place, _ in mine]] = getattr(graph, kind).vectors_of([cell_id for _, cell_id in mine])
+    return Template(facts, ids, _units(vectors))
+
+
+def _units(vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+    wide = vectors.astype(np.float64)
+    norms = np.sqrt((wide * wide).sum(axis=1, keepdims=True))
+    unit: NDArray[np.float64] = np.divide(wide, norms, out=np.zeros_like(wide), where=norms > 0)
+    return unit
 
 
 @dataclass(frozen=True)
@@ -94,7 +147,7 @@ def score_facts(
     shown = np.arange(len(graph.facts)) if allowed.facts is None else np.flatnonzero(allowed.facts)
     if len(shown):
         nearness[shown] = np.max([standardised(row) for row in cosines[:, shown]], axis=0)
-    template = make_template(graph, candidates, allowed)
+    template = _make_template(graph, candidates, allowed)
     cell_cosines = sims = template.similarities(key_points)
     support = np.zeros(len(graph.facts))
     walked = None

@@ -3,7 +3,6 @@
 from llama_index.ragkit.evaluation.answering import aevaluate_answers, evaluate_answers
 from llama_index.ragkit.evaluation.answers import answer_f1, answer_tokens, exact_match
 from llama_index.ragkit.evaluation.bootstrap import Interval, bootstrap_interval, paired_bootstrap
-from llama_index.ragkit.evaluation.choices import chosen_option
 from llama_index.ragkit.evaluation.citations import citation_precision, citation_recall, cited_places
 from llama_index.ragkit.evaluation.containment import answer_containment, answer_recall, can_be_contained
 from llama_index.ragkit.evaluation.contexts import Context, context_of
@@ -19,7 +18,7 @@ from llama_index.ragkit.evaluation.metrics import (
     weighted_ratio,
 )
 from llama_index.ragkit.evaluation.pairwise import CRITERIA, PairwiseJudge, Verdict, ajudge_answers, judge_answers
-from llama_index.ragkit.evaluation.reader import Reader, ReaderAnswer
+from llama_index.ragkit.evaluation.reader import Reader, ReaderAnswer, chosen_option
 from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery, comparison_table, difference_table
 from llama_index.ragkit.evaluation.runner import (
     aevaluate_query_engine,
