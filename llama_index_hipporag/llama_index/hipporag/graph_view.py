@@ -207,9 +207,8 @@ class ReadGraph:
         return Prepared([query], part, [linked], [nearness])
 
     def matched(self, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
-        """For each node, its id in the index, found only by its id; None for others."""
-        known = yield from self.view.space().described([each.node.node_id for each in nodes])
-        return [each.node.node_id if each.node.node_id in known else None for each in nodes]
+        """See :meth:`WholeGraph.matched`."""
+        return match_nodes(nodes, (yield from self.view.rows_matching([each.node for each in nodes])))
 
     def around(
         self, ids: Sequence[str | None], seeds: QuerySeeds, node_weight: float
@@ -283,6 +282,7 @@ class GraphView:
         self._storage = storage
         self.rows = rows
         self.space = storage.space
+        self.rows_matching = storage.rows_matching
 
     @property
     def passages(self) -> int:

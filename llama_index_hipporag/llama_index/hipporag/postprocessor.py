@@ -32,7 +32,7 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
     starts only from the nodes.
 
     Scores are in [0, 1], 1 for the best node. Nodes of the index have scores of the walk; another node has the score of
-    the node before it. An index that is served from stores recognises nodes only by their ids.
+    the node before it.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
@@ -126,8 +127,8 @@ class MapView:
         near = yield from query.nearness(config.lexical_weight)
         return (yield from offload(_of_whole, query, asked, config, near, self.by_words(config)))
 
-    def of_documents(self, state: PseudoGraph, node_ids: Iterable[str]) -> Steps[PseudoGraph]:
-        """The maps of the documents of some chunks, and perhaps others.
+    def of_documents(self, state: PseudoGraph, nodes: Sequence[BaseNode]) -> Steps[PseudoGraph]:
+        """The maps of the documents of some chunks, or of those that they are copies of, and perhaps others.
 
         Parameters
         ----------
@@ -136,7 +137,7 @@ class MapView:
         part = self._part(self.by_words(SearchConfig()), Selection())
         if not part.rows.are_kept:
             return state
-        graph, _ = yield from part.graph((yield from part.documents_of(node_ids)))
+        graph, _ = yield from part.graph((yield from part.documents_of(nodes)))
         return graph
 
 
@@ -350,10 +351,10 @@ class _Part:
 
     # -- the graph ----------------------------------------------------------------------------------
 
-    def documents_of(self, node_ids: Iterable[str]) -> Steps[Snapshot]:
+    def documents_of(self, nodes: Sequence[BaseNode]) -> Steps[Snapshot]:
         """Some chunks and all others of their documents; with zeros for their vectors if cells have vectors."""
         chunks = self.storage.space()
-        rows = yield from chunks.described(dict.fromkeys(node_ids))
+        rows = yield from self.storage.rows_matching(nodes)
         documents = dict.fromkeys(record.ref_doc_id for record in rows.records if record.ref_doc_id)
         further = yield from self.storage.manifest.nodes_of_documents(documents)
         if self.by_words:

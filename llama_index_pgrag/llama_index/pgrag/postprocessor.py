@@ -95,7 +95,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
         builder: MapBuilder = index.builder  # type: ignore[assignment]
         contents = yield from index.writer.recovered()
-        graph = yield from builder.maps.of_documents(contents.state, [each.node.node_id for each in nodes])
+        graph = yield from builder.maps.of_documents(contents.state, [each.node for each in nodes])
         matched = match_nodes(nodes, graph.chunks)
         sources = [m for m in dict.fromkeys(matched) if m is not None and m in graph.of_node]
         kept = [(rank, node) for rank, (node, m) in enumerate(zip(nodes, matched, strict=True)) if m not in sources]
