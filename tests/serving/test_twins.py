@@ -221,6 +221,8 @@ class MethodTwins(Twins):
         known = self.memory.docstore.get_nodes(sorted(self.held))
         for option in ("defaults", "copies", "no question", "filters", *kinds):
             values = self.narrowed()["filters"] if option == "filters" else [("", {})]
+            if option == "copies" and "min_coverage" in kinds:
+                values = [("", {"min_coverage": 0.1})]  # so small that some summary replaces chunks
             if option in kinds:
                 values = [v for v in values_of(option, kinds[option]) if v[1][option] != defaults[option]]
             taken = [value for value in values if takes(partial(make, self.memory), value[1])]

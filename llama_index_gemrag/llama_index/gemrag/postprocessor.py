@@ -19,7 +19,7 @@ from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, Selection, Steps, offload
-from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.index.matching import matched_in
 from llama_index.ragkit.index.results import fit_tokens, fresh
 from llama_index.ragkit.storage.derived_nodes import fetch_derived
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN
@@ -107,10 +107,11 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         builder: GEMRAGBuilder = index.builder  # type: ignore[assignment]
         results = [fresh(given.node, given.score or 0.0) for given in nodes]
         whole, selection = (yield from index.writer.recovered()), Selection(self.filters)
-        given, question = [each.node.node_id for each in nodes], "" if bundle is None else bundle.query_str
+        chunks = yield from matched_in(index.storage, nodes)
+        given = [chunk or each.node.node_id for chunk, each in zip(chunks, nodes, strict=True)]
+        question = "" if bundle is None else bundle.query_str
         contents = yield from builder.contents_with(whole, given, selection, self.top_n, question, vector)
-        matched = match_nodes(nodes, contents.state.chunks, contents.state.written)
-        start = [node_id for node_id in matched if node_id is not None]
+        start = [node_id for node_id in given if node_id in contents.state.chunks or node_id in contents.state.written]
         if not start:
             return results
         query = None

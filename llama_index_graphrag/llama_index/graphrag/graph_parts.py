@@ -319,13 +319,8 @@ class GraphParts:
 
     def _given(self, state: GraphRAGState, nodes: Sequence[NodeWithScore]) -> Steps[Snapshot]:
         """The rows of nodes and of the chunks that they copy, and perhaps others."""
-        ids = [each.node.node_id for each in nodes]
-        chunks = yield from self.described(state, ids)
-        if not state.is_part:
-            return chunks
-        unknown = [each.node.hash for each in nodes if each.node.node_id not in chunks]
-        copies = (yield from self._rows.copies(unknown)) if unknown else []
-        return (yield from self.described(state, [*ids, *copies])) if copies else chunks
+        given = [each.node for each in nodes]
+        return (yield from self._storage.rows_matching(given)) if state.is_part else state.chunks
 
 
 def _over(query: Query[GraphRAGState], near: ChunkView, entities: Snapshot | None = None) -> Query[GraphRAGState]:

@@ -36,7 +36,7 @@ Rows = dict[str, Record]
 
 _STATEMENTS = "statements"
 _DOCUMENTS = "statement_documents"
-_COPIES = "statement_hashes"
+_EARLIER_HASHES = "statement_hashes"  # of earlier versions; the storage has hashes for all methods now
 _SCOPES = "statement_scopes"
 
 
@@ -44,8 +44,8 @@ class StatementRows:
     """Reads and writes the statements of one index.
 
     There is a record for each chunk, with its statements and the longer names for which its names stand; for each
-    document, with its chunks; for each hash of a node, with its chunks; and for each scope, with its number of chunks.
-    The graph has the sums that follow from these (:mod:`llama_index.graphrag.rows.statement_edges`).
+    document, with its chunks; and for each scope, with its number of chunks. The graph has the sums that follow from
+    these (:mod:`llama_index.graphrag.rows.statement_edges`).
 
     Parameters
     ----------
@@ -69,11 +69,6 @@ class StatementRows:
         """The statements of the stored chunks among these, with their names resolved."""
         stored = yield from self._records.get_many(_STATEMENTS, node_ids)
         return {node_id: _resolved(node_id, record) for node_id, record in stored.items()}
-
-    def copies(self, hashes: Iterable[str]) -> Steps[list[str]]:
-        """The ids of the chunks whose text and metadata have one of some hashes."""
-        found = yield from self._records.get_many(_COPIES, sorted(set(hashes)))
-        return [node_id for record in found.values() for node_id in record["chunks"]]
 
     def are_all(self, chunks: Iterable[ChunkStatements]) -> Steps[bool]:
         """Whether these are all chunks of their scopes; False if an earlier version did not count these."""
@@ -155,25 +150,12 @@ class StatementRows:
         yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in new])
         yield from self._records.put(_STATEMENTS, [(each[0].chunk_id, _record(each, counts)) for each in put])
         out, into = ([chunk for chunk, _ in rows] for rows in (gone, put))
-        yield from self._put_hashes(out, into)
+        yield from self._records.delete(_EARLIER_HASHES, sorted({chunk.text_hash for chunk in out}))
         yield from self._count_scopes(out, into)
         kept = {document: {"chunks": sorted(ids)} for document, ids in after.documents.items()}
         yield from self._records.delete(_DOCUMENTS, [name for name in before.documents if name not in kept])
         yield from self._records.put(_DOCUMENTS, list(kept.items()))
         return sum(counts[i] for i in new) - sum(was.values())
-
-    def _put_hashes(self, gone: Iterable[ChunkStatements], new: Iterable[ChunkStatements]) -> Steps[None]:
-        out, into = ({(chunk.text_hash, chunk.chunk_id) for chunk in chunks} for chunks in (gone, new))
-        touched = sorted({text_hash for text_hash, _ in out ^ into})
-        known = yield from self._records.get_many(_COPIES, touched)
-        chunks = {text_hash: set(known.get(text_hash, {"chunks": ()})["chunks"]) for text_hash in touched}
-        for text_hash, node_id in out - into:
-            chunks[text_hash].discard(node_id)
-        for text_hash, node_id in into - out:
-            chunks[text_hash].add(node_id)
-        yield from self._records.delete(_COPIES, [text_hash for text_hash in touched if not chunks[text_hash]])
-        kept = [(text_hash, {"chunks": sorted(ids)}) for text_hash, ids in chunks.items() if ids]
-        yield from self._records.put(_COPIES, kept)
 
     def _count_scopes(self, gone: Iterable[ChunkStatements], new: Iterable[ChunkStatements]) -> Steps[None]:
         more = Counter(map(_scope_key, new))

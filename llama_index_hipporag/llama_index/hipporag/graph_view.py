@@ -23,7 +23,7 @@ from llama_index.hipporag.state import HippoRAGState, extracts_terms, facts_of
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
-from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.index.matching import match_nodes, matched_in
 from llama_index.ragkit.steps import immediate, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.vectors.nearness import Nearness
@@ -208,7 +208,7 @@ class ReadGraph:
 
     def matched(self, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
         """See :meth:`WholeGraph.matched`."""
-        return match_nodes(nodes, (yield from self.view.rows_matching([each.node for each in nodes])))
+        return (yield from self.view.matched(nodes))
 
     def around(
         self, ids: Sequence[str | None], seeds: QuerySeeds, node_weight: float
@@ -282,7 +282,10 @@ class GraphView:
         self._storage = storage
         self.rows = rows
         self.space = storage.space
-        self.rows_matching = storage.rows_matching
+
+    def matched(self, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
+        """For each node, its id in the index, found by its id or its text; None for others."""
+        return (yield from matched_in(self._storage, nodes))
 
     @property
     def passages(self) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit import Selection, Snapshot, Steps
 from llama_index.ragkit.index.contents import IndexContents, ViewContents
-from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.index.matching import matched_in
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
@@ -133,12 +133,14 @@ class TreeView:
         min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1]
         selection : which chunks count
         """
+        chunks = yield from matched_in(self._storage, nodes)
+        given = [chunk or each.node.node_id for chunk, each in zip(chunks, nodes, strict=True)]
         if self._storage.is_whole:
             mask = state.summary_mask(selection.allowed(state.chunks))
             names = [name for i, name in enumerate(state.summaries.ids) if mask is None or mask[i]]
             written = {name: state.written[name] for name in names}
-            return Covering(match_nodes(nodes, state.chunks, state.tree.summaries), state.tree, written)
-        given = [each.node.node_id for each in nodes]
+            known = [node if node in state.chunks or node in state.tree.summaries else None for node in given]
+            return Covering(known, state.tree, written)
         rows = yield from self._rows.above(given)
         matched = [node if node in rows else None for node in given]
         most = _SOFT * sum(node is not None and not rows[node]["level"] for node in matched) / min_coverage

@@ -1,23 +1,29 @@
 """Which chunks of an index given nodes are."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from llama_index.core.schema import NodeWithScore
 
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["match_nodes"]
+__all__ = ["match_nodes", "matched_in"]
 
 
-def match_nodes(nodes: Sequence[NodeWithScore], chunks: Snapshot, derived: Container[str] = ()) -> list[str | None]:
+def matched_in(storage: IndexStorage, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
+    """For each node the id of its chunk in an index, wherever the index lives; see :func:`match_nodes`."""
+    return match_nodes(nodes, (yield from storage.rows_matching([each.node for each in nodes])))
+
+
+def match_nodes(nodes: Sequence[NodeWithScore], chunks: Snapshot) -> list[str | None]:
     """For each node its id in the index, or None: matched by id, then by hash.
 
     Parameters
     ----------
     chunks : rows of the index's chunks, whose sort keys begin with the hash of the node
-    derived : ids of derived nodes
     """
-    matched = [r.node.node_id if r.node.node_id in chunks or r.node.node_id in derived else None for r in nodes]
+    matched = [r.node.node_id if r.node.node_id in chunks else None for r in nodes]
     unknown = {r.node.hash for r, found in zip(nodes, matched, strict=True) if found is None}
     by_hash: dict[str, tuple[str, str]] = {}
     for record in chunks.records if unknown else ():

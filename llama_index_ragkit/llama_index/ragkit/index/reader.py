@@ -8,7 +8,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import Builder
-from llama_index.ragkit.index.matching import match_nodes
+from llama_index.ragkit.index.matching import match_nodes, matched_in
 from llama_index.ragkit.index.query import Query
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.state import State
@@ -157,7 +157,7 @@ class PartReader(Generic[State]):
         unknown: Among[State] = None, [None] * len(nodes)
         if asked.vector is None:
             return unknown
-        matched = match_nodes(nodes, (yield from self._storage.rows_matching([each.node for each in nodes])))
+        matched = yield from matched_in(self._storage, nodes)
         known = list(dict.fromkeys(name for name in matched if name is not None))
         selection = Selection(asked.selection.filters, known)
         query = yield from self.query(asked._replace(selection=selection, candidates=max(1, len(known))))
