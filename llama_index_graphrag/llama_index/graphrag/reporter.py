@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, ClassVar
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from pydantic import Field
@@ -14,19 +13,16 @@ from pydantic import Field
 from llama_index.graphrag.prompts import REPORT_PROMPT
 from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report, check_findings
 from llama_index.graphrag.search.map_reduce import read_score
-from llama_index.ragkit import Estimate, ExtractionCache, ExtractionContext, RetryPolicy, Steps, Summarizer, offload
+from llama_index.ragkit import Estimate, ExtractionContext, LLMSummarizer, Steps, offload
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.text.held import TextWords
-from llama_index.ragkit.text.self_talk import LEAST_IN_TEXT, held_prose
-from llama_index.ragkit.validation import check_count, check_number
+from llama_index.ragkit.text.self_talk import held_prose
 
 __all__ = ["ReportWriter", "read_report"]
 
-_DEFAULT_RETRY = RetryPolicy()
 _MOST_RATING = 10.0
 _ANY_WORD = 1e-9  # least share of the words of a title or finding in the statements: one word
 _LINE_END = 1  # token after a statement
@@ -58,7 +54,7 @@ class _Reply(Reply):
     findings: Annotated[list[_Finding], ITEMS] = Field(min_length=1)
 
 
-class ReportWriter(Summarizer):
+class ReportWriter(LLMSummarizer):
     """Writes the report of a community: a title, a summary, and findings that cite numbered statements.
 
     Parameters
@@ -77,74 +73,15 @@ class ReportWriter(Summarizer):
 
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"report": REPORT_PROMPT}
 
-    def __init__(
-        self,
-        llm: LLM | None = None,
-        prompt: BasePromptTemplate | None = None,
-        retry: RetryPolicy = _DEFAULT_RETRY,
-        same_language: bool = True,
-        min_in_text: float = LEAST_IN_TEXT,
-    ) -> None:
-        self._llm = llm
-        self._same_language = same_language
-        self._min_in_text = check_number("min_in_text", min_in_text, 0, 1) if same_language else 0.0
-        self._retry = retry
-        if prompt is not None:
-            self.update_prompts({"report": prompt})
-
-    @property
-    def fingerprint(self) -> dict[str, str]:
-        """Class and prompt; the model is not included, so you can replace it with a better one."""
-        return {"class": type(self).__name__, **self.prompt_versions()}
-
-    def check_llm(self, llm: LLM | None) -> None:
-        """Check that there is a language model; `llm` is the one of the index.
-
-        Raises
-        ------
-        ConfigurationError
-        """
-        find_llm(self._llm or llm, self.without_llm)
-
-    def summarize(
-        self,
-        texts: Sequence[str],
-        *,
-        max_tokens: int,
-        embed_model: BaseEmbedding | None = None,
-        llm: LLM | None = None,
-        cache: ExtractionCache | None = None,
-        user: str = "",
-    ) -> Steps[tuple[str, list[str]]]:
-        """One call, or one for each part of the statements if they do not fit the model; the findings are then joined.
-
-        Parameters
-        ----------
-        texts : the statements, each preceded by its number
-        max_tokens, llm, cache, user : see :meth:`~llama_index.ragkit.Summarizer.summarize`
-        embed_model : not used
-
-        Returns
-        -------
-        The report as JSON, and the keys of the used cache entries.
-        """
-        check_count("max_tokens", max_tokens, 1)
-        model = find_llm(self._llm or llm, self.without_llm)
-        context = ExtractionContext(
-            model, cache, user, self._retry, prompts=self._get_prompts(), same_language=self._same_language
-        )
-        while True:
-            room = self._room(model, max_tokens)
-            parts = yield from offload(within, texts, room, _LINE_END)
-            replies = []
-            for part in parts:
-                each = max_tokens if len(parts) == 1 else max(_LEAST_PART, max_tokens // len(parts))
-                replies.append((yield from self._report(context, [text for _, text in part], each)))
-            # If the server accepts less than the model declares, statements were cut: divide them again.
-            if self._room(model, max_tokens) >= room:
-                break
+    def _of_parts(self, context: ExtractionContext, texts: Sequence[str], max_tokens: int, room: int) -> Steps[str]:
+        """The report as JSON: of one call, or of one for each part of the statements, with the findings of all."""
+        parts = yield from offload(within, texts, room, _LINE_END)
+        replies = []
+        for part in parts:
+            each = max_tokens if len(parts) == 1 else max(_LEAST_PART, max_tokens // len(parts))
+            replies.append((yield from self._report(context, [text for _, text in part], each)))
         findings = [finding for reply in replies for finding in reply.findings]
-        return replies[0].model_copy(update={"findings": findings}).model_dump_json(), context.cache_keys
+        return replies[0].model_copy(update={"findings": findings}).model_dump_json()
 
     def _report(self, context: ExtractionContext, texts: Sequence[str], max_tokens: int) -> Steps[_Reply]:
         numbers: dict[int, Sequence[str]] = {int(n): (n,) for text in texts for n in _NUMBERED.findall(text)}
