@@ -874,7 +874,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         parameters = dict(parameters)
         model = parameters.pop("embed_model", None)
         limit = None if model is None else most_tokens(resolve_embed_model(model))
-        check_keywords(f"{cls.__name__}.estimate", parameters, names_of(cls.keywords) - _OF_BOTH - {"vector_store"})
+        known = names_of(cls.keywords) - names_of(IndexKeywords) - {"summarizer"}
+        check_keywords(f"{cls.__name__}.estimate", parameters, known)
         reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
         writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
         derives = len(cls.space_names) > 1
