@@ -98,7 +98,7 @@ def _walks(name: str, adjacency: sp.csr_matrix, contains: sp.csr_matrix, queries
     def near_seeds(seeds: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Scores of passages as the retriever has them: nearer and nearer until the list is settled."""
         heard = np.empty(0)
-        for estimate in refinements(walk, seeds, weights):
+        for estimate in refinements(ordered, seeds, weights):
             heard = ear @ estimate.scores
             if settled(heard, TOP, partial(estimate.gain, ear, heard), estimate.doubt):
                 break

@@ -60,7 +60,7 @@ def test_two_nodes_closed_form():
 def test_isolated_seed_keeps_everything():
     walk = Walk.of(symmetric([(0, 1, 1.0)], 3))
     np.testing.assert_allclose(pagerank(walk, np.array([0.0, 0.0, 2.0])), [0, 0, 1])
-    np.testing.assert_allclose(scores_of(walk, push(walk, np.array([2]), np.array([2.0]))), [0, 0, 1])
+    np.testing.assert_allclose(scores_of(walk, push(walk.ordered, np.array([2]), np.array([2.0]))), [0, 0, 1])
 
 
 @settings(max_examples=150, deadline=None)
@@ -79,7 +79,7 @@ def test_a_directed_graph_is_walked_along_its_edges():
     scores = pagerank(Walk.of(adjacency, undirected=False), reset, damping=0.5, tolerance=1e-14)
     np.testing.assert_allclose(scores, by_solving(adjacency, reset, 0.5), atol=1e-12)
     walk = Walk.of(adjacency, undirected=False)
-    pushed = push(walk, np.array([0]), np.array([1.0]), epsilon=1e-12)
+    pushed = push(walk.ordered, np.array([0]), np.array([1.0]), epsilon=1e-12)
     np.testing.assert_allclose(scores_of(walk, pushed), scores, atol=1e-9)
     assert pushed.by_strength == np.inf
 
@@ -129,8 +129,8 @@ def test_every_estimate_is_within_its_bounds_and_the_last_is_exact(case, epsilon
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hubs_module, "MOST_HUBS", most_hubs)
         walk = Walk.of(adjacency)
-        estimates = [push(walk, seeds, weights, damping=damping, epsilon=epsilon)]
-        estimates += refinements(walk, seeds, weights, damping=damping, epsilon=epsilon)
+        estimates = [push(walk.ordered, seeds, weights, damping=damping, epsilon=epsilon)]
+        estimates += refinements(walk.ordered, seeds, weights, damping=damping, epsilon=epsilon)
     exact = pagerank(walk, dense(seeds, weights, len(walk)), damping=damping, tolerance=1e-14)
     for estimate in estimates:
         found = scores_of(walk, estimate)
@@ -149,8 +149,8 @@ def test_an_estimate_knows_what_it_was_a_step_ago(case, most_hubs):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hubs_module, "MOST_HUBS", most_hubs)
         walk = Walk.of(adjacency)
-        sooner = push(walk, seeds, weights, damping=damping, epsilon=0.05)
-        for estimate in refinements(walk, seeds, weights, damping=damping, epsilon=0.05):
+        sooner = push(walk.ordered, seeds, weights, damping=damping, epsilon=0.05)
+        for estimate in refinements(walk.ordered, seeds, weights, damping=damping, epsilon=0.05):
             projection = sp.csr_matrix(np.eye(len(walk))[::2])
             scores_of_passages, rows = projection @ estimate.scores, np.arange(0, projection.shape[0], 2)
             if estimate.steps <= 2:  # then 4: there the estimate of a step ago is not at hand
@@ -175,7 +175,7 @@ def test_push_finds_the_best_nodes_of_a_graph_with_hubs():
     for _ in range(5):
         seeds = rng.choice(np.flatnonzero(walk.strength > 0), 4, replace=False)
         exact = pagerank(walk, dense(seeds, np.ones(4), len(walk)))
-        found = scores_of(walk, push(walk, seeds, np.ones(4)))
+        found = scores_of(walk, push(walk.ordered, seeds, np.ones(4)))
         assert set(np.argsort(-exact)[:20]) == set(np.argsort(-found)[:20])
         assert np.abs(found - exact).sum() < 0.05
 
@@ -185,7 +185,7 @@ def test_what_lies_on_hubs_is_accounted_for():
     leaves = 2_000
     ring = [(leaf, leaf % leaves + 1, 1.0) for leaf in range(1, leaves + 1)]
     walk = Walk.of(symmetric([(0, leaf, 1.0) for leaf in range(1, leaves + 1)] + ring, leaves + 1))
-    pushed = push(walk, np.array([0]), np.array([1.0]), epsilon=1e-3)  # the hub is not opened
+    pushed = push(walk.ordered, np.array([0]), np.array([1.0]), epsilon=1e-3)  # the hub is not opened
     exact = pagerank(walk, dense([0], [1.0], leaves + 1))[0]
     assert exact > 0.55  # .5 if nothing came back
     assert scores_of(walk, pushed)[0] == pytest.approx(exact, rel=0.05)
@@ -195,7 +195,7 @@ def test_steps_come_nearer_at_least_by_the_damping():
     walk = Walk.of(power_law(3_000))
     seeds, weights = np.array([7, 3, 2_500]), np.array([1.0, 2.0, 0.5])
     exact = pagerank(walk, dense(seeds, weights, 3_000), tolerance=1e-13)
-    estimates = list(refinements(walk, seeds, weights, epsilon=1e-3))
+    estimates = list(refinements(walk.ordered, seeds, weights, epsilon=1e-3))
     assert [estimate.steps for estimate in estimates[:4]] == [1, 2, 4, 8]
     first, *rest = (np.abs(scores_of(walk, estimate) - exact).sum() for estimate in estimates)
     assert first > 1e-3
@@ -213,7 +213,7 @@ def test_a_settled_list_is_the_exact_one():
     for _ in range(20):
         seeds = rng.choice(np.flatnonzero(walk.strength > 0), 4, replace=False)
         exact = projection @ pagerank(walk, dense(seeds, np.ones(4), len(walk)))[walk.ordered.order]
-        for estimate in refinements(walk, seeds, np.ones(4), epsilon=1e-4):
+        for estimate in refinements(walk.ordered, seeds, np.ones(4), epsilon=1e-4):
             scores_of_passages = projection @ estimate.scores
             if settled(
                 scores_of_passages, 20, partial(estimate.gain, projection, scores_of_passages), estimate.uncertainty
@@ -252,11 +252,11 @@ def test_a_list_is_settled_when_no_further_change_could_change_it(scores, k, cha
         lambda walk: pagerank(walk, np.ones(4)),
         lambda walk: pagerank(walk, np.ones(3), damping=1.0),
         lambda walk: pagerank(walk, np.ones(3), tolerance=0),
-        lambda walk: push(walk, np.array([3]), np.array([1.0])),
-        lambda walk: push(walk, np.array([-1]), np.array([1.0])),
-        lambda walk: push(walk, np.array([], dtype=int), np.array([])),
-        lambda walk: push(walk, np.array([0, 1]), np.array([1.0])),
-        lambda walk: push(walk, np.array([0]), np.array([1.0]), epsilon=0),
+        lambda walk: push(walk.ordered, np.array([3]), np.array([1.0])),
+        lambda walk: push(walk.ordered, np.array([-1]), np.array([1.0])),
+        lambda walk: push(walk.ordered, np.array([], dtype=int), np.array([])),
+        lambda walk: push(walk.ordered, np.array([0, 1]), np.array([1.0])),
+        lambda walk: push(walk.ordered, np.array([0]), np.array([1.0]), epsilon=0),
         lambda walk: Walk.of(sp.csr_matrix(np.ones((2, 3)))),
         lambda walk: Walk.of(sp.csr_matrix(-np.ones((2, 2)))),
         lambda walk: Walk.of(sp.csr_matrix([[0, np.inf], [np.inf, 0]])),

@@ -16,7 +16,7 @@ from scipy.sparse import coo_matrix, csr_matrix, diags, hstack, vstack
 
 from llama_index.hipporag.config import Edges, PhraseCount
 from llama_index.hipporag.graph.synonym_search import mutual
-from llama_index.hipporag.pagerank.power_iteration import Walk
+from llama_index.hipporag.pagerank.power_iteration import Ordered, Walk
 from llama_index.ragkit.nested_arrays import Arrays, nested
 from llama_index.ragkit.vectors.snapshot import Mask
 
@@ -239,20 +239,24 @@ class KnowledgeGraph:
 
         Parameters
         ----------
+        edges, synonyms : see :meth:`adjacency`
         subject_weight : weight of the edges from passages, which become nodes n, n + 1, ..., to the phrases that they
             are about; edges to their other phrases have weight 1. None for a graph of only phrases
         """
 
-        def make() -> Walk:
-            weights = self.adjacency(edges, synonyms)
-            if subject_weight is not None:
-                bridge = (self.contains + (subject_weight - 1.0) * self.about).tocsr()
-                weights = vstack(
-                    [hstack([weights, bridge.T]), hstack([bridge, csr_matrix((self.shape[0],) * 2)])]
-                ).tocsr()
-            return Walk.of(weights)
+        return self.once((edges, synonyms, subject_weight), lambda: self._walk(edges, synonyms, subject_weight))
 
-        return self.once((edges, synonyms, subject_weight), make)
+    def ordered(self, edges: Edges, synonyms: bool, subject_weight: float | None) -> Ordered:
+        """The same for walks of a large graph, without a second copy of the edges in the order of this graph."""
+        key = ("ordered", edges, synonyms, subject_weight)
+        return self.once(key, lambda: self._walk(edges, synonyms, subject_weight).ordered)
+
+    def _walk(self, edges: Edges, synonyms: bool, subject_weight: float | None) -> Walk:
+        weights = self.adjacency(edges, synonyms)
+        if subject_weight is not None:
+            bridge = (self.contains + (subject_weight - 1.0) * self.about).tocsr()
+            weights = vstack([hstack([weights, bridge.T]), hstack([bridge, csr_matrix((self.shape[0],) * 2)])]).tocsr()
+        return Walk.of(weights)
 
     def without_common(self, share: float) -> "KnowledgeGraph":
         """The same graph, in which phrases of more than this share of the passages join nothing.

@@ -34,7 +34,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from llama_index.hipporag.pagerank.power_iteration import Walk, check_damping, check_reset
+from llama_index.hipporag.pagerank.power_iteration import Ordered, check_damping, check_reset
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.largest import largest
 
@@ -53,7 +53,7 @@ class PageRankEstimate(NamedTuple):
 
     Attributes
     ----------
-    scores : (n,) float64, of the nodes in the order of :attr:`power_iteration.Walk.ordered`; not negative, with a sum
+    scores : (n,) float64, of the nodes in the order of :class:`power_iteration.Ordered`; not negative, with a sum
         of at most 1
     missing : mass that has not been walked yet; the L1 distance to the exact vector is at most twice this
     by_strength : the error of a node's score is at most this times its strength; infinite in a directed graph
@@ -82,13 +82,15 @@ class PageRankEstimate(NamedTuple):
 
 
 def push(
-    walk: Walk, nodes: np.ndarray, weights: np.ndarray, *, damping: float = 0.5, epsilon: float = EPSILON
+    graph: Ordered, nodes: np.ndarray, weights: np.ndarray, *, damping: float = 0.5, epsilon: float = EPSILON
 ) -> PageRankEstimate:
     """Personalised PageRank from a few nodes, in time that hardly depends on the size of the graph.
 
     Parameters
     ----------
-    nodes, weights : (k,) the reset, at least one positive; a repeated node has the sum of its weights
+    graph : with its nodes by strength
+    nodes, weights : (k,) the reset, by the numbers that nodes had before; at least one weight is positive, and a
+        repeated node has the sum of its weights
     damping : probability of following an edge, 0 <= d < 1
     epsilon : residual that may remain, per weight of edges; positive
 
@@ -97,20 +99,20 @@ def push(
     ConfigurationError
         If a node does not exist, weights are negative, not finite or all zero, or a parameter is out of range.
     """
-    account = _PushState(walk, nodes, weights, damping, epsilon)
+    account = _PushState(graph, nodes, weights, damping, epsilon)
     account.push()
     return account.estimate(account.closed())
 
 
 def refinements(
-    walk: Walk, nodes: np.ndarray, weights: np.ndarray, *, damping: float = 0.5, epsilon: float = EPSILON
+    graph: Ordered, nodes: np.ndarray, weights: np.ndarray, *, damping: float = 0.5, epsilon: float = EPSILON
 ) -> Iterator[PageRankEstimate]:
     """Increasingly exact personalised PageRank from a few nodes: :func:`push`, then 1, 2, 4, 8 ... steps of all nodes.
 
     Parameters and errors are those of :func:`push`. The last is exact except for rounding: the residual of the push,
     some percent of the mass, is walked in single precision.
     """
-    account = _PushState(walk, nodes, weights, damping, epsilon)
+    account = _PushState(graph, nodes, weights, damping, epsilon)
     account.push()
     steps = 1
     while True:
@@ -158,28 +160,29 @@ class _Closed(NamedTuple):
 class _PushState:
     """p (`kept`) and r (`residual`) of one walk, over the nodes by falling strength."""
 
-    def __init__(self, walk: Walk, nodes: np.ndarray, weights: np.ndarray, damping: float, epsilon: float) -> None:
+    def __init__(self, graph: Ordered, nodes: np.ndarray, weights: np.ndarray, damping: float, epsilon: float) -> None:
+        size = len(graph.strength)
         check_damping(damping)
         if not epsilon > 0:
             raise ConfigurationError(f"epsilon must be positive, not {epsilon}.")
         seeds = np.asarray(nodes, dtype=np.int64)
         if seeds.ndim != 1 or seeds.shape != np.shape(weights):
             raise ConfigurationError(f"Seeds of shape {seeds.shape} need as many weights, not {np.shape(weights)}.")
-        if len(seeds) and not (seeds.min() >= 0 and seeds.max() < len(walk)):
-            raise ConfigurationError(f"Seeds must be nodes 0 to {len(walk) - 1}, not {seeds.min()} to {seeds.max()}.")
-        self.graph = walk.ordered
+        if len(seeds) and not (seeds.min() >= 0 and seeds.max() < size):
+            raise ConfigurationError(f"Seeds must be nodes 0 to {size - 1}, not {seeds.min()} to {seeds.max()}.")
+        self.graph = graph
         self.damping, self.bound, self.steps = damping, epsilon, 0
-        self.kept = np.zeros(len(walk))  # zeroed memory is mapped on first use: the cost is that of the reached nodes
-        self.residual = np.zeros(len(walk))
+        self.kept = np.zeros(size)  # zeroed memory is mapped on first use: the cost is that of the reached nodes
+        self.residual = np.zeros(size)
         self.seeds = self.graph.place[seeds]
         np.add.at(self.residual, self.seeds, check_reset(weights))
 
     def push(self) -> None:
         """Push until no node has a residual of more than epsilon times its strength."""
-        walk, residual = self.graph.walk, self.residual
+        graph, residual = self.graph, self.residual
         frontier = np.unique(self.seeds)
         while True:
-            frontier = frontier[residual[frontier] > self.bound * walk.strength[frontier]]
+            frontier = frontier[residual[frontier] > self.bound * graph.strength[frontier]]
             if not len(frontier):
                 break
             mass = residual[frontier]
@@ -189,14 +192,14 @@ class _PushState:
 
     def _spread(self, frontier: np.ndarray, mass: np.ndarray) -> np.ndarray:
         """Spread mass of the frontier over its edges, and return the nodes that may have to be pushed next."""
-        walk, residual = self.graph.walk, self.residual
-        edges, strength = walk.outward[frontier], walk.strength[frontier]
+        graph, residual = self.graph, self.residual
+        edges, strength = graph.outward[frontier], graph.strength[frontier]
         per_weight = np.divide(mass, strength, out=np.zeros(len(mass)), where=strength > 0)
-        if edges.nnz * _WHOLE > len(walk):
+        if edges.nnz * _WHOLE > len(residual):
             residual += edges.T @ per_weight
-            return np.flatnonzero(residual > self.bound * walk.strength)
+            return np.flatnonzero(residual > self.bound * graph.strength)
         np.add.at(residual, edges.indices, np.repeat(per_weight, np.diff(edges.indptr)) * edges.data)
-        over = np.sort(edges.indices[residual[edges.indices] > self.bound * walk.strength[edges.indices]])
+        over = np.sort(edges.indices[residual[edges.indices] > self.bound * graph.strength[edges.indices]])
         return over[np.diff(over, prepend=-1) > 0]  # `np.unique` takes three times as long
 
     def step(self) -> _Closed:
@@ -232,7 +235,7 @@ class _PushState:
         visiting = hubs.visits(on_hubs + self.damping * entering, self.damping)
         landed = self.damping * float(visiting @ (1.0 - hubs.direct.sum(axis=1)))
         missing = max(0.0, left - ends * (left - float(on_hubs.sum()) + float(visiting.sum())))
-        strength, everywhere = self.graph.walk.strength[:h], self.graph.total_strength
+        strength, everywhere = self.graph.strength[:h], self.graph.total_strength
         on_hub = min(self.bound, self.damping * max(0.0, missing - ends * landed) / everywhere) if h else 0.0
         of_hubs = float(strength.sum())
         of_others = everywhere - of_hubs
@@ -241,7 +244,7 @@ class _PushState:
 
     def estimate(self, before: _Closed) -> PageRankEstimate:
         """The current estimate, with the one before."""
-        now, strength = self.closed(), self.graph.walk.strength
+        now, strength = self.closed(), self.graph.strength
         h, total = (
             len(now.hubs),
             float(self.kept.sum()) + float(self.residual.sum()),

@@ -78,9 +78,9 @@ class Walk:
     @cached_property
     def ordered(self) -> "Ordered":
         """The same graph with its nodes renumbered for walks of many steps; computed on first use."""
-        order = np.argsort(-self.strength, kind="stable")
-        place = np.empty(len(self), np.int64)
-        place[order] = np.arange(len(self))
+        order = np.argsort(-self.strength, kind="stable").astype(np.int32)
+        place = np.empty(len(self), np.int32)
+        place[order] = np.arange(len(self), dtype=np.int32)
         outward = self.outward[order][:, order]
         outward.sort_indices()
         inward = outward if self.undirected else outward.T.tocsr()
@@ -89,7 +89,7 @@ class Walk:
         data = (inward.data * per_weight[inward.indices]).astype(np.float32)
         step = sp.csr_matrix((data, inward.indices, inward.indptr), shape=inward.shape)
         hubs = hubs_of(outward, strength) if self.undirected else None
-        return Ordered(Walk(outward, inward, strength), order, place, step, hubs, float(strength.sum()))
+        return Ordered(_narrowed(outward), strength, order, place, step, hubs, float(strength.sum()))
 
 
 class Ordered(NamedTuple):
@@ -98,14 +98,16 @@ class Ordered(NamedTuple):
 
     Attributes
     ----------
-    walk : the graph
-    order, place : (n,) int64, node i is node ``order[i]`` of the old graph, whose node i is node ``place[i]``
+    outward : (n, n), row i holds the weights of the edges that leave node i, in single precision if that is exact
+    strength : (n,) sums of its rows
+    order, place : (n,) int32, node i is node ``order[i]`` of the old graph, whose node i is node ``place[i]``
     step : (n, n), ``step @ mass`` is the mass after a step: column j is row j of the weights over its sum
     hubs : its first nodes; None for a directed graph
     total_strength : the sum of all strengths
     """
 
-    walk: Walk
+    outward: sp.csr_matrix
+    strength: np.ndarray
     order: np.ndarray
     place: np.ndarray
     step: sp.csr_matrix
@@ -184,6 +186,14 @@ def _iterate(
         if change * damping <= tolerance * (1.0 - damping):
             break
     return scores
+
+
+def _narrowed(weights: sp.csr_matrix) -> sp.csr_matrix:
+    """Weights in single precision, unless it would change one: counts stay as they are."""
+    narrow = weights.data.astype(np.float32)
+    if not np.array_equal(narrow, weights.data):
+        return weights
+    return sp.csr_matrix((narrow, weights.indices, weights.indptr), shape=weights.shape)
 
 
 def check_damping(damping: float) -> None:

@@ -14,7 +14,7 @@ from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.graph_part import GraphPart
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.pagerank.forward_push import PUSH_FROM, PageRankEstimate, refinements, settled
-from llama_index.hipporag.pagerank.power_iteration import Walk, pagerank
+from llama_index.hipporag.pagerank.power_iteration import Ordered, Walk, pagerank
 from llama_index.hipporag.search.passage_scores import (
     UNTRUSTED,
     WALK_WEIGHT,
@@ -125,7 +125,9 @@ def search_many(
         search = _GraphSearch.of(graph, allowed, config)
         questions = [search.question(all_seeds[i], nearness[i]) for i in walking]
         answered = (
-            [search.near(question, wanted) for question in questions] if search.large else search.exactly(questions)
+            [search.near(search.walk, question, wanted) for question in questions]
+            if isinstance(search.walk, Ordered)
+            else search.exactly(questions)
         )
         for i, (nodes, active, passages) in zip(walking, answered, strict=True):
             found[i] = GraphSearchResult(
@@ -182,28 +184,25 @@ class _GraphSearch(Generic[Graph]):
     Attributes
     ----------
     projection : (p, nodes), in the node order of the walks: by strength in a large graph
+    walk : the graph, small enough for power iteration, or large and with its nodes by strength
     """
 
     graph: Graph
     allowed: Mask | None
     config: SearchConfig
-    walk: Walk
     projection: csr_matrix
+    walk: Walk | Ordered
 
     @classmethod
     def of(cls, graph: Graph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch[Graph]":
         """The graph for some options."""
         graph, published = graph.without_common(config.max_phrase_share), config.published
-        walk = graph.walk(published.edges, config.synonyms, config.subject_weight if published.passage_nodes else None)
+        edges = published.edges, config.synonyms, config.subject_weight if published.passage_nodes else None
         projection = graph.projection(published.counted, published.length_normalization, published.passage_nodes)
-        if isinstance(graph, KnowledgeGraph) and _is_pushed(walk, config):
-            projection = _ordered(graph, walk, projection, config)
-        return cls(graph, allowed, config, walk, projection)
-
-    @property
-    def large(self) -> bool:
-        """Whether the graph is large enough for forward push."""
-        return _is_pushed(self.walk, self.config)
+        if isinstance(graph, GraphPart) or projection.shape[1] < PUSH_FROM or published.max_steps is not None:
+            return cls(graph, allowed, config, projection, graph.walk(*edges))
+        ordered = graph.ordered(*edges)
+        return cls(graph, allowed, config, _by_strength(graph, ordered, projection, config), ordered)
 
     def question(self, seeds: QuerySeeds, nearness: Nearness | None) -> _Question:
         """The prepared question."""
@@ -224,22 +223,22 @@ class _GraphSearch(Generic[Graph]):
             nodes = np.flatnonzero(scores[:n])
             yield nodes, scores[nodes], _final(self._scores(question, self.projection @ scores))
 
-    def near(self, question: _Question, wanted: int) -> tuple[Ints, Floats, _Passages]:
+    def near(self, walk: Ordered, question: _Question, wanted: int) -> tuple[Ints, Floats, _Passages]:
         """The same for a question to a large graph, as exact as the order of the best passages requires."""
-        for estimate in refinements(self.walk, *question.reset, damping=self.config.damping):
+        for estimate in refinements(walk, *question.reset, damping=self.config.damping):
             passage_scores = self.projection @ estimate.scores
             found = self._scores(question, passage_scores)
             gains = partial(self._gains, question, estimate, passage_scores, found)
             if settled(found.scores, wanted, gains, estimate.uncertainty):
                 break
-        order, n = self.walk.ordered.order, self.graph.shape[1]
+        order, n = walk.order, self.graph.shape[1]
         activated = np.flatnonzero(estimate.scores > _LEAST_ACTIVE)
         activated = activated[order[activated] < n]
-        return order[activated], estimate.scores[activated], _final(found)
+        return order[activated].astype(np.int64), estimate.scores[activated], _final(found)
 
     def _walks(self, resets: Sequence[Reset]) -> Iterator[Floats]:
         """The probability of every node for each walk: exact, or approximate in a large graph."""
-        if self.large:
+        if isinstance(self.walk, Ordered):
             for nodes, weights in resets:
                 yield next(refinements(self.walk, nodes, weights, damping=self.config.damping)).scores
             return
@@ -299,21 +298,17 @@ def _weight(config: SearchConfig, trusted: float) -> float:
     return WALK_WEIGHT * config.walk_share * trusted
 
 
-def _is_pushed(walk: Walk, config: SearchConfig) -> bool:
-    return walk.undirected and len(walk) >= PUSH_FROM and config.published.max_steps is None
-
-
-def _ordered(graph: KnowledgeGraph, walk: Walk, projection: csr_matrix, config: SearchConfig) -> csr_matrix:
+def _by_strength(graph: KnowledgeGraph, walk: Ordered, projection: csr_matrix, config: SearchConfig) -> csr_matrix:
     """The projection of nodes by their strength."""
 
     def make() -> csr_matrix:
-        places = walk.ordered.place[projection.indices]
+        places = walk.place[projection.indices]
         return csr_matrix((projection.data, places, projection.indptr), shape=projection.shape)
 
     published = config.published
     walked = (published.edges, config.synonyms, config.subject_weight)
     projected = (published.counted, published.length_normalization, published.passage_nodes)
-    return graph.once(("ordered", *walked, *projected), make)
+    return graph.once(("by strength", *walked, *projected), make)
 
 
 def _final(found: _Passages) -> _Passages:

@@ -72,7 +72,7 @@ class StemmedPhrases:
         "_alike",
         "_end_rows",
         "_end_starts",
-        "_ends",
+        "_further_ends",
         "_numbers",
         "_split",
         "_stem_of_word",
@@ -88,14 +88,15 @@ class StemmedPhrases:
         sums = _sums(words, split.ends)
         self._alike = np.argsort(sums).astype(np.int32)
         self._sums = sums[self._alike]
-        self._ends = dict(self._numbers)
+        self._further_ends: dict[str, int] = {}  # those that are not stems, numbered after the stems
         ends, rows = (np.concatenate(parts) for parts in zip(*self._entries(words), strict=True))
         order = np.argsort(ends)
         self._end_rows = rows[order].astype(np.int32)
-        self._end_starts = np.searchsorted(ends[order], np.arange(len(self._ends) + 1))
+        count_of_ends = len(self._stems) + len(self._further_ends)
+        self._end_starts = np.searchsorted(ends[order], np.arange(count_of_ends + 1)).astype(np.int32)
 
     def _entries(self, words: NDArray[np.int32]) -> Iterator[tuple[Ints, Ints]]:
-        """The ends of phrases, as numbers that :attr:`_ends` has, and the row of each."""
+        """The ends of phrases, as the numbers of :meth:`_end`, and the row of each."""
         starts, stops = self._split.ends[:-1], self._split.ends[1:]
         row_of = np.repeat(np.arange(len(starts)), stops - starts)
         other = [i for i, stem in enumerate(self._stems) if not stem.isascii()]
@@ -112,8 +113,19 @@ class StemmedPhrases:
         every = caseless[row_of]
         yield words[every].astype(np.int64), row_of[every]
         for row in np.flatnonzero(unspaced).tolist():
-            found = [self._ends.setdefault(end, len(self._ends)) for end in ends_of(self.key(row))]
+            found = [self._new_end(end) for end in ends_of(self.key(row))]
             yield np.array(found, np.int64), np.full(len(found), row)
+
+    def _end(self, end: str) -> int | None:
+        """The number of an end; None if no phrase has it."""
+        place = self._numbers.get(end)
+        return self._further_ends.get(end) if place is None else place
+
+    def _new_end(self, end: str) -> int:
+        place = self._numbers.get(end)
+        if place is None:
+            place = self._further_ends.setdefault(end, len(self._stems) + len(self._further_ends))
+        return place
 
     def __len__(self) -> int:
         return len(self._split)
@@ -138,7 +150,7 @@ class StemmedPhrases:
         If the part is of a script with spaces and capitals, they begin or end with it and have at most `longest` words.
         """
         is_cased = not _UNSPACED.search(part) and not _CASELESS.search(part)
-        places = [self._ends[end] for end in part_ends(part) if end in self._ends]
+        places = [place for end in part_ends(part) if (place := self._end(end)) is not None]
         bounds = [self._end_starts[place : place + 2].tolist() for place in places]
         rows = np.concatenate([self._end_rows[:0], *(self._end_rows[slice(*bound)] for bound in bounds)])
         found: list[int] = np.unique(self._with(part, rows, longest) if is_cased else rows).tolist()
