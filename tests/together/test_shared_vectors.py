@@ -36,11 +36,15 @@ def first_index(where: StorageContext, model: HashEmbedding, nodes: list[TextNod
 
 @each_place
 @each_case
-def test_a_second_index_embeds_no_chunk_and_answers_as_if_it_were_alone(case: Case, in_stores: bool, tmp_path) -> None:
+def test_a_second_index_embeds_no_chunk_and_answers_as_if_it_were_alone(
+    case: Case, in_stores: bool, tmp_path, caplog: pytest.LogCaptureFixture
+) -> None:
     nodes, where = chunks("d", 6), context(tmp_path, in_stores)
     first_index(where, case.embed_model(), nodes)
     model = case.embed_model()
-    second = case.build([node.model_copy(deep=True) for node in nodes], embed_model=model, storage_context=where)
+    with caplog.at_level("INFO", logger="llama_index.ragkit"):
+        second = case.build([node.model_copy(deep=True) for node in nodes], embed_model=model, storage_context=where)
+    assert "6 are embedded already, in another index of the context." in caplog.text
     assert not {node.get_content(metadata_mode="embed") for node in nodes} & set(model.texts)
     alone = case.build([node.model_copy(deep=True) for node in nodes], embed_model=case.embed_model())
     assert sorted(ask(second)) == sorted(ask(alone))

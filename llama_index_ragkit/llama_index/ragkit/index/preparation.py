@@ -85,7 +85,10 @@ class Preparation:
         vectors.update({node.node_id: known[node.node_id] for node in with_text if node.node_id in known})
         if self._builder.embeds_chunks:
             unknown = [node for node in with_text if node.node_id not in vectors]
-            vectors.update((yield from shared_vectors(self._storage, unknown)))
+            shared = yield from shared_vectors(self._storage, unknown)
+            vectors.update(shared)
+            if shared:
+                logger.info("%s: %d are embedded already, in another index of the context.", self._method, len(shared))
         bare = [node for node in with_text if node.node_id not in vectors]
         if self._builder.embeds_chunks or self._storage.external is not None:
             embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")
