@@ -1,10 +1,12 @@
-"""The order of all tests, threads, and garbage."""
+"""The order of all tests, which of a grid are run, threads, and garbage."""
 
 import gc
 import os
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
+from tests.pairs import is_left
 
 # There is a process a core already, and the threads of OpenMP, which PyTorch uses, wait for each other busily: that is
 # four times the work. It is set before a library reads it, and for the processes that tests start. OpenBLAS would read
@@ -13,14 +15,34 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", str(os.cpu_count()))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests first, then those with many, so that processes that take file by file end together."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files with slow tests first, then those with many, so that processes that take file by file end together.
+
+    Of tests that are marked `pairs`, half are run; with the environment variable GRID=whole all.
+    """
+    if os.environ.get("GRID") != "whole":
+        left_out = {item: None for item in items if item.get_closest_marker("pairs") and not _is_left(item)}
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
     count = Counter(item.path for item in items)
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: (-slow[item.path], -count[item.path]))
 
 
-@pytest.fixture
-def no_garbage() -> None:
-    """Collects the garbage of earlier tests: finalisers that run where a nested text has filled the stack fail."""
+def _is_left(item: pytest.Item) -> bool:
+    assert isinstance(item, pytest.Function)
+    return is_left(item.originalname, list(item.callspec.indices.values()) if hasattr(item, "callspec") else [])
+
+
+def pytest_collection_finish() -> None:
+    """What there is now stays: garbage collection need not look at it again."""
     gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """No garbage is collected during the test: finalisers that run where a nested text has filled the stack fail."""
+    gc.disable()
+    yield
+    gc.enable()

@@ -12,6 +12,7 @@ from tests.conformance.test_indexes import OfCase
 from llama_index.ragkit.testing import FaultTests
 
 
+@pytest.mark.pairs
 class TestEveryIndexEnded(OfCase, FaultTests):
     points = int(os.environ.get("POINTS", "10")) or None
 

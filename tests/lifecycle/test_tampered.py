@@ -58,7 +58,7 @@ def test_a_struct_that_was_changed_is_an_error_of_ours_or_an_index_that_answers(
     assert refused > 50
 
 
-@pytest.mark.usefixtures("no_garbage")
+@pytest.mark.usefixtures("no_collection")
 def test_a_struct_of_another_format_is_that_even_if_it_cannot_be_read(case: Case):
     struct = case.cls.index_struct_cls
     with pytest.raises(FormatVersionError, match="format 2"):

@@ -368,7 +368,7 @@ def test_an_index_store_that_was_changed_is_an_error_of_ours_or_an_index_that_an
     assert outcomes == {True, False}
 
 
-@pytest.mark.usefixtures("no_garbage")
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("written", ["", "{", "nul", "[]", "\0", "[" * 100_000, "\udcff", '{"index_store/data": {}}'])
 def test_an_index_store_that_is_no_table_of_structs_is_an_error_of_ours(tmp_path, written: str):
     persist(load().storage_context, tmp_path)

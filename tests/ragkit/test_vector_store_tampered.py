@@ -19,7 +19,7 @@ from llama_index.ragkit import MatrixVectorStore, load_storage_context, persist
 from llama_index.ragkit.errors import HalfWrittenError, StorageError
 from llama_index.ragkit.vectors.file_format import MARKER
 
-pytestmark = pytest.mark.usefixtures("no_garbage")
+pytestmark = pytest.mark.usefixtures("no_collection")
 
 ROWS = 700  # two pieces
 DIM = 8

@@ -14,7 +14,10 @@ from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import storage_context
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"),
+    pytest.mark.pairs,
+]
 
 SPLIT = [SentenceSplitter(chunk_size=64, chunk_overlap=0)]
 QUESTIONS = (QUESTION, "Where does the Rhone meet the Saone?", "cloves", "Who lit the lamp of the lighthouse?")

@@ -17,7 +17,7 @@ from tests.together.test_hurt_documents import HOSTILE, hostile_node
 
 from llama_index.ragkit.testing import HashEmbedding
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.pairs]
 SPLIT = [SentenceSplitter(chunk_size=64, chunk_overlap=0)]
 
 

@@ -91,8 +91,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         nearest to the question, with this total weight (that of a phrase is 1, or its specificity); "each": from all,
         each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2 ["nearest", 0.01]
     walk_weight : how much the walk counts against nearness, in [0, 1]; 0 uses only nearness. A score is nearness + 7
-        `walk_weight` * trust * log(share of the walk), see :func:`~llama_index.hipporag.search.ranking.trust`;
-        `ensemble` of `published` has other sums [1; 0.8 for averages]
+        `walk_weight` * trust * log(share of the walk); `ensemble` of `published` has other sums. See
+        :func:`~llama_index.hipporag.search.passage_scores.walk_trust` [1; 0.8 for averages]
     lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.5; papers 0]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
     published : parameters that only the published searches and their ablations need; see

@@ -1,0 +1,31 @@
+"""Of a grid that is sampled, each pair of values is left."""
+
+from itertools import combinations, product
+from pathlib import Path
+
+import pytest
+from tests.pairs import is_left
+
+ROOT = Path(__file__).parent
+SIZES = ([4, 5, 8], [2, 2, 2], [2, 3, 2, 5])
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_half_of_a_grid_has_all_pairs(sizes: list[int]) -> None:
+    grid = list(product(*map(range, sizes)))
+    left = [places for places in grid if is_left("test_a", places)]
+    assert len(grid) // 2 <= len(left) <= (len(grid) + 1) // 2
+    for one, other in combinations(range(len(sizes)), 2):
+        pairs = {(places[one], places[other]) for places in left}
+        assert len(pairs) == sizes[one] * sizes[other]
+
+
+@pytest.mark.parametrize("module", ["serving/test_life.py", "together/test_real_stores.py"])
+def test_functions_of_two_parameters_have_both_parities(module: str) -> None:
+    lines = (ROOT / module).read_text(encoding="utf-8").splitlines()
+    names = [line[4:].split("(")[0] for line in lines if line.startswith("def test_") and "place: Place" in line]
+    assert {is_left(name, [0, 0]) for name in names} == {True, False}
+
+
+def test_a_test_of_one_parameter_is_always_left() -> None:
+    assert all(is_left(name, [place]) for name in ("test_a", "test_b") for place in range(4))
