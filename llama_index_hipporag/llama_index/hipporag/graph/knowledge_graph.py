@@ -16,6 +16,7 @@ from scipy.sparse import coo_matrix, csr_matrix, diags, hstack, vstack
 
 from llama_index.hipporag.config import Edges, PhraseCount
 from llama_index.hipporag.graph.synonym_search import mutual
+from llama_index.hipporag.pagerank.freed_memory import give_back
 from llama_index.hipporag.pagerank.power_iteration import Ordered, Walk
 from llama_index.ragkit.nested_arrays import Arrays, nested
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -248,8 +249,13 @@ class KnowledgeGraph:
 
     def ordered(self, edges: Edges, synonyms: bool, subject_weight: float | None) -> Ordered:
         """The same for walks of a large graph, without a second copy of the edges in the order of this graph."""
-        key = ("ordered", edges, synonyms, subject_weight)
-        return self.once(key, lambda: self._walk(edges, synonyms, subject_weight).ordered)
+
+        def make() -> Ordered:
+            found = self._walk(edges, synonyms, subject_weight).ordered
+            give_back()
+            return found
+
+        return self.once(("ordered", edges, synonyms, subject_weight), make)
 
     def _walk(self, edges: Edges, synonyms: bool, subject_weight: float | None) -> Walk:
         weights = self.adjacency(edges, synonyms)
