@@ -244,7 +244,6 @@ class KnowledgeGraph:
         subject_weight : weight of the edges from passages, which become nodes n, n + 1, ..., to the phrases that they
             are about; edges to their other phrases have weight 1. None for a graph of only phrases
         """
-
         return self.once((edges, synonyms, subject_weight), lambda: self._walk(edges, synonyms, subject_weight))
 
     def ordered(self, edges: Edges, synonyms: bool, subject_weight: float | None) -> Ordered:
