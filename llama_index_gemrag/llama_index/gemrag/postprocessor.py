@@ -107,7 +107,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         builder: GEMRAGBuilder = index.builder  # type: ignore[assignment]
         results = [fresh(given.node, given.score or 0.0) for given in nodes]
         whole, selection = (yield from index.writer.recovered()), Selection(self.filters)
-        chunks = yield from matched_in(index.storage, nodes)
+        chunks = yield from matched_in(index.storage, nodes, whole.state.written)
         given = [chunk or each.node.node_id for chunk, each in zip(chunks, nodes, strict=True)]
         question = "" if bundle is None else bundle.query_str
         contents = yield from builder.contents_with(whole, given, selection, self.top_n, question, vector)

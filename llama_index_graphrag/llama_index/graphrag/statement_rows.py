@@ -36,7 +36,6 @@ Rows = dict[str, Record]
 
 _STATEMENTS = "statements"
 _DOCUMENTS = "statement_documents"
-_EARLIER_HASHES = "statement_hashes"  # of earlier versions; the storage has hashes for all methods now
 _SCOPES = "statement_scopes"
 
 
@@ -150,7 +149,6 @@ class StatementRows:
         yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in new])
         yield from self._records.put(_STATEMENTS, [(each[0].chunk_id, _record(each, counts)) for each in put])
         out, into = ([chunk for chunk, _ in rows] for rows in (gone, put))
-        yield from self._records.delete(_EARLIER_HASHES, sorted({chunk.text_hash for chunk in out}))
         yield from self._count_scopes(out, into)
         kept = {document: {"chunks": sorted(ids)} for document, ids in after.documents.items()}
         yield from self._records.delete(_DOCUMENTS, [name for name in before.documents if name not in kept])

@@ -133,7 +133,7 @@ class TreeView:
         min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1]
         selection : which chunks count
         """
-        chunks = yield from matched_in(self._storage, nodes)
+        chunks = yield from matched_in(self._storage, nodes, state.tree.summaries)
         given = [chunk or each.node.node_id for chunk, each in zip(chunks, nodes, strict=True)]
         if self._storage.is_whole:
             mask = state.summary_mask(selection.allowed(state.chunks))

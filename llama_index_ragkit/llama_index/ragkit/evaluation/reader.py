@@ -29,6 +29,9 @@ _REPLY_TOKENS = {"plain": 128, "chain_of_thought": 512, "multiple_choice": 256, 
 _ANSWER = re.compile(r"\banswer(?:\s+is)?\s*[:：]", re.IGNORECASE)
 
 
+_ALONE = re.compile(r"[^\w]*([A-Za-z])[^\w]*")
+_FIRST = re.compile(r"[^\w]*([A-Z])\s*[).:\]]")
+_MOST = len(ascii_uppercase)
 _PASSAGES = (
     '<passage number="1">\nThe Bergslund Glassworks near Lake Tovel was founded in 1871 by Otto Lindqvist.\n'
     '</passage>\n\n<passage number="2">\nOtto Lindqvist was born in Malmö. He learned his trade in Venice.\n</passage>'
@@ -179,11 +182,6 @@ def _last_answer(reply: str, thinks: bool) -> str:
     if len(pieces) > 1 and pieces[-1].strip():
         return pieces[-1].strip().splitlines()[0].strip()
     return reply.splitlines()[-1].strip() if thinks else reply
-
-
-_ALONE = re.compile(r"[^\w]*([A-Za-z])[^\w]*")
-_FIRST = re.compile(r"[^\w]*([A-Z])\s*[).:\]]")
-_MOST = len(ascii_uppercase)
 
 
 def _lettered(options: Sequence[str]) -> str:

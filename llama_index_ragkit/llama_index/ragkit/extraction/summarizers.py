@@ -133,7 +133,7 @@ class LLMSummarizer(Summarizer):
         self._min_in_text = check_number("min_in_text", min_in_text, 0, 1) if same_language else 0.0
         self._retry = retry
         if prompt is not None:
-            self.update_prompts(dict.fromkeys(self.default_prompts, prompt))
+            self.update_prompts({next(iter(self.default_prompts)): prompt})
 
     @property
     def fingerprint(self) -> dict[str, str]:

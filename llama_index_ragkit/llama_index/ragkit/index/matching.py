@@ -1,6 +1,6 @@
 """Which chunks of an index given nodes are."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from llama_index.core.schema import NodeWithScore
 
@@ -11,19 +11,23 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 __all__ = ["match_nodes", "matched_in"]
 
 
-def matched_in(storage: IndexStorage, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
-    """For each node the id of its chunk in an index, wherever the index lives; see :func:`match_nodes`."""
-    return match_nodes(nodes, (yield from storage.rows_matching([each.node for each in nodes])))
+def matched_in(
+    storage: IndexStorage, nodes: Sequence[NodeWithScore], derived: Container[str] = ()
+) -> Steps[list[str | None]]:
+    """For each node its id in an index, wherever the index lives; see :func:`match_nodes`."""
+    rows = yield from storage.rows_matching([each.node for each in nodes if each.node.node_id not in derived])
+    return match_nodes(nodes, rows, derived)
 
 
-def match_nodes(nodes: Sequence[NodeWithScore], chunks: Snapshot) -> list[str | None]:
+def match_nodes(nodes: Sequence[NodeWithScore], chunks: Snapshot, derived: Container[str] = ()) -> list[str | None]:
     """For each node its id in the index, or None: matched by id, then by hash.
 
     Parameters
     ----------
     chunks : rows of the index's chunks, whose sort keys begin with the hash of the node
+    derived : ids of derived nodes, for which no copy is looked for
     """
-    matched = [r.node.node_id if r.node.node_id in chunks else None for r in nodes]
+    matched = [r.node.node_id if r.node.node_id in chunks or r.node.node_id in derived else None for r in nodes]
     unknown = {r.node.hash for r, found in zip(nodes, matched, strict=True) if found is None}
     by_hash: dict[str, tuple[str, str]] = {}
     for record in chunks.records if unknown else ():

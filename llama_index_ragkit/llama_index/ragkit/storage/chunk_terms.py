@@ -18,7 +18,12 @@ from llama_index.ragkit.text.lexical_index import LexicalIndex
 
 __all__ = ["ChunkTerms", "WordRecords"]
 
+_COLLECTION, _EARLIER = "words", "terms"
+_RECORDS = 4096  # so many that a change of one text rewrites little, also of a million texts
+_LEVEL = 6
 _AT_ONCE = 1_000  # chunks in one transaction, and whose words are dictionaries at once, which take much memory
+
+Words = dict[str, str]
 
 
 class ChunkTerms:
@@ -110,13 +115,6 @@ class ChunkTerms:
         """The number of chunks; of those that have words, where they are not in memory."""
         chunks = self._storage.space().whole()
         return (yield from offload(len, self.words)) if chunks is None else len(chunks)
-
-
-_COLLECTION, _EARLIER = "words", "terms"
-_RECORDS = 4096  # so many that a change of one text rewrites little, also of a million texts
-_LEVEL = 6
-
-Words = dict[str, str]
 
 
 class WordRecords:
