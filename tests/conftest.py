@@ -1,11 +1,14 @@
-"""The order of all tests, which of a grid are run, threads, and garbage."""
+"""The order of all tests, which of a grid are run, threads, the disk, and garbage."""
 
 import gc
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event
 from tests.pairs import is_left
 
 # There is a process a core already, and the threads of OpenMP, which PyTorch uses, wait for each other busily: that is
@@ -38,6 +41,16 @@ def pytest_collection_finish() -> None:
     """What there is now stays: garbage collection need not look at it again."""
     gc.collect()
     gc.freeze()
+
+
+# Tests end processes, not the machine, so nothing need wait until it is on the disk; there, a commit takes 30 ms.
+os.fsync = lambda descriptor: None
+
+
+@event.listens_for(Engine, "connect")
+def _without_waiting_for_the_disk(connection: Any, record: Any) -> None:
+    if isinstance(connection, sqlite3.Connection):
+        connection.execute("PRAGMA synchronous = OFF")
 
 
 @pytest.fixture
