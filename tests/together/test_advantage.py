@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import Document, TextNode
 from llama_index.core.storage import StorageContext
 from tests.cases import CASES, Case, HashHeads, ask
 from tests.ragkit.test_self_retrieval import prose
@@ -73,6 +73,26 @@ def test_it_is_kept_where_the_index_is_stored_and_the_same_in_stores(case: Case,
     answers = [ask(index, "Which loom burns coal?") for index in (built, loaded, stored)]
     assert answers[0] == answers[1]
     assert {text for text, _ in answers[0]} == {text for text, _ in answers[2]}
+
+
+@pytest.mark.parametrize("of_documents", [False, True], ids=["nodes", "documents"])
+@each_method
+def test_of_many_chunks_stores_measure_the_same_as_memory(
+    case: Case, of_documents: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llama_index.ragkit.index.write_parts.AT_ONCE", 170)
+    stores = storage_context(f"sqlite:///{tmp_path / 'index.db'}", vectors=lambda name, dim: MatrixVectorStore())
+    given = nodes(400)
+    documents = [Document(text=node.text, id_=node.node_id) for node in given]
+
+    def build(**kwargs: Any) -> Any:
+        if of_documents:
+            return case.from_documents(documents, embed_model=Noise(), **kwargs)
+        return case.build(given, embed_model=Noise(), **kwargs)
+
+    built, stored = build(), build(storage_context=stores)
+    assert advantage(built) == advantage(stored) > 0.5
+    assert built.index_struct.measured == stored.index_struct.measured == 170
 
 
 @each_method

@@ -2,7 +2,7 @@
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -52,6 +52,7 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_struct, resumable
 from llama_index.ragkit.index.serving import check_place, new_storage, open_storage
 from llama_index.ragkit.index.state import Config, State
+from llama_index.ragkit.index.write_parts import parts
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.llm.prices import Prices
 from llama_index.ragkit.llm.text_windows import most_tokens
@@ -68,8 +69,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DerivedIndex", "check_method", "nodes_of"]
 
-T = TypeVar("T")
-_AT_ONCE = 1_000  # documents, or nodes, of one write to an index that is served from stores
+NodeT = TypeVar("NodeT", bound=BaseNode)
 
 # `load_indices_from_storage` passes its keywords to each index in the context, so a loaded index ignores those that
 # another kind needs, and only those.
@@ -498,14 +498,10 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         for some, more in self._parts(documents):
             yield from self._writer.write((yield from self._transform(some, **kwargs)), some, more=more)
 
-    def _parts(self, documents: Sequence[T]) -> Iterator[tuple[Sequence[T], bool]]:
-        """What is written at once, and whether more follows: all, or, where the index is served from stores, little
-        enough for readers to see.
-        """
-        check_nodes(documents)
-        size = max(1, len(documents)) if not self._in_stores else _AT_ONCE
-        for start in range(0, len(documents) or 1, size):
-            yield documents[start : start + size], start + size < len(documents)
+    def _parts(self, given: Sequence[NodeT]) -> Iterable[tuple[Sequence[NodeT], bool]]:
+        """What is written at once, and whether more follows: all, or, where the index is served from stores, a part."""
+        check_nodes(given)
+        return parts(given) if self._in_stores else [(given, False)]
 
     def insert(self, document: Document, **insert_kwargs: Any) -> None:
         """Insert a document; keywords go to the transformations."""

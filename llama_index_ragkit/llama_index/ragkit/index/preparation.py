@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from llama_index.core.schema import BaseNode
+from llama_index.core.schema import BaseNode, Document
 from numpy.typing import NDArray
 
 from llama_index.ragkit.extraction.failure_watch import all_failed
@@ -15,6 +15,7 @@ from llama_index.ragkit.index.change import Change
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.shared_vectors import shared_vectors
 from llama_index.ragkit.index.write_checks import WriteChecks
+from llama_index.ragkit.index.write_parts import first_part
 from llama_index.ragkit.index.write_plan import WritePlan
 from llama_index.ragkit.llm.embeddings import as_matrix, describe_model
 from llama_index.ragkit.steps import Steps
@@ -155,13 +156,27 @@ class Preparation:
         changed |= {entry.ref_doc_id for entry in plan.obsolete.values()}
         return [node.node_id for node in nodes if node.ref_doc_id in changed - {None} and node.node_id not in reads]
 
-    def advantage(self, change: Change) -> Steps[tuple[float, int]]:
-        """See :func:`~llama_index.ragkit.index.advantage.measure_advantage`; for a change that is prepared."""
+    def advantage(
+        self, change: Change, documents: Sequence[Document], nodes: Sequence[BaseNode]
+    ) -> Steps[tuple[float, int]]:
+        """See :func:`~llama_index.ragkit.index.advantage.measure_advantage`; for a change that is prepared.
+
+        Parameters
+        ----------
+        documents, nodes : of the write; of many, the first part in stores counts
+        """
         struct, resources = self._storage.struct, self._resources
-        found = self._builder.searched(change)
+        found, texts, vectors = self._builder.searched(change)
+        given = documents or nodes
+        first = first_part(given)
+        if len(first) < len(given):
+            names = {each.node_id for each in first}
+            ids = [node.ref_doc_id if documents else node.node_id for node in found]
+            rows = [row for row, node_id in enumerate(ids) if node_id in names]
+            found, texts, vectors = [found[row] for row in rows], [texts[row] for row in rows], vectors[rows]
         known = struct.advantage, struct.measured
         shown = resources.show_progress
-        return (yield from measure_advantage(*found, known, resources.embed_model, show_progress=shown))
+        return (yield from measure_advantage(found, texts, vectors, known, resources.embed_model, show_progress=shown))
 
     def announce(self, plan: WritePlan, given: int) -> None:
         """Log what a write is going to do, before it costs anything."""

@@ -339,7 +339,7 @@ class IndexWriter(Generic[State]):
             more=more or self.more_follows,
         )
         yield from self._builder.prepare(change)
-        measured = yield from self._preparation.advantage(change)
+        measured = yield from self._preparation.advantage(change, documents, nodes)
         # Until the old entries of the cache are released, the manifest names them beside the new ones.
         both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in entries.items()}
         with self._committing():
