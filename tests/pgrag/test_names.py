@@ -13,6 +13,7 @@ from llama_index.pgrag.maps.name_links import MapNames, NameLinks
 from llama_index.pgrag.maps.names import CellNames, cell_name
 from llama_index.pgrag.search.name_walk import NameWalk, walk_names
 from llama_index.ragkit.testing import HashEmbedding
+from llama_index.ragkit.vectors.nearness import Nearness
 
 TOPICS = ("Ada", "ADA", "Ada (poet)", "Great Wall", "The Who", "東京", "東京タワー", "東京か", "", "?", "x" * 200)
 FACTS = (
@@ -118,9 +119,8 @@ def walked(index: PGRAGIndex, question: str, nearest: str, allowed=None) -> tupl
     ids = index.graph.chunks.ids
     near = np.array([float(node_id == nearest) for node_id in ids])
     mask = None if allowed is None else np.isin(ids, allowed)
-    walk = walk_names(
-        index.graph.name_links, [question], np.where(mask, near, -np.inf) if allowed else near, near, mask
-    )
+    scores = np.where(mask, near, -np.inf) if allowed else near
+    walk = walk_names(index.graph.name_links, [question], Nearness(near, np.zeros_like(near), 0.0, scores), mask)
     return walk, dict(zip(ids, walk.shares.tolist(), strict=True))
 
 

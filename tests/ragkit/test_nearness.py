@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
-from llama_index.ragkit.vectors.nearness import hybrid_nearness, standardised
+from llama_index.ragkit.vectors.nearness import Nearness, hybrid_nearness, standardised
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores, squashed
 
 
@@ -35,6 +35,17 @@ def test_without_a_word_of_the_question_the_cosines_decide():
     assert standardised(np.array([0.3, 0.3])).tolist() == [0.0, 0.0]
     with pytest.raises(ConfigurationError, match="lexical_weight"):
         hybrid_nearness(cosines, cosines, 1.5)
+
+
+def test_candidates_are_better_than_the_hundredth_in_one_part():
+    random = np.random.default_rng(1)
+    cosines, lexical = random.permutation(500) / 500.0, random.permutation(500) / 1.0
+    allowed = random.random(500) < 0.8
+    found = Nearness.of(cosines, lexical, 0.5, allowed).candidates
+    best = [set(sorted(np.flatnonzero(allowed), key=lambda row: -part[row])[:99]) for part in (cosines, lexical)]
+    assert set(np.flatnonzero(found)) == best[0] | best[1]
+    assert Nearness.of(cosines[:99], np.zeros(99), 0.5).candidates.all()
+    assert Nearness.of(np.zeros(100), lexical[:100] * 0, 0.5).candidates.sum() == 0
 
 
 def test_squashed_scores_keep_their_order():

@@ -67,7 +67,7 @@ def _linked_chunks(
     share_of = np.zeros(len(near.scores))
     share_of[rows[rows >= 0]] = shares.numbers[rows >= 0]
     seen = np.isfinite(near.scores)  # others do not count, as in an index without them
-    trusted = trust(near.scores[seen], share_of[seen])
+    trusted = trust(near.scores[seen], share_of[seen], candidates=near.nearness.candidates[seen])
     weight = options.structure_weight * trusted
     added = combine(np.zeros(len(share_of)), share_of, weight if trusted >= _LEAST_TRUST else 0.0)
     return GraphRAGFound(

@@ -147,7 +147,7 @@ def _of_whole(
     graph, names = query.state, None
     if config.follows_names and graph.of_node:
         texts = list(dict.fromkeys([query.text, *asked.texts]))
-        names = walk_names(graph.name_links, texts, near.scores, near.cosines, query.allowed)
+        names = walk_names(graph.name_links, texts, near, query.allowed)
     if by_words:
         return _by_words(query, asked, config, near, names)
     candidates = find_candidates(graph, asked.vector, asked.points, config, Allowed.of(graph, query.allowed))
@@ -206,9 +206,9 @@ class _Part:
         names = None
         if follows and few:
             links = yield from offload(_links, near.rows, rows)
-            names = yield from offload(walk_names, links, texts, nearness.scores, nearness.cosines, None)
+            names = yield from offload(walk_names, links, texts, nearness, None)
         elif follows:
-            names = walked(named, nearness.scores, _shares(near.rows, mass))
+            names = walked(named, nearness, _shares(near.rows, mass))
         if self.by_words:
             return (yield from offload(_by_words, query, asked, config, nearness, names))
         return Gathered(query, nearness, cells.candidates, names, asked.points)

@@ -9,7 +9,7 @@ where `dense` is the score of text and questions (:mod:`llama_index.gemrag.graph
 and z a score less the mean of the hundred best chunks, divided by their standard deviation. The words of a chunk are
 those of its text, and the words of its questions that the text lacks (after Nogueira et al., Document Expansion by
 Query Prediction, 2019, arXiv 1904.08375, where all words of the questions are appended). Their weight s is w for a
-usual prompt, more if the words of the prompt tell more and less if its dense scores do
+usual prompt, more if the words of the prompt tell more and less if the cosines of the texts do
 (:mod:`llama_index.ragkit.vectors.cosine_trust`). Shifting or stretching all cosines of an embedding model changes no
 ranking. With w = 0 only the dense score counts.
 
@@ -87,8 +87,9 @@ class MemoryScores:
         cosines = state.chunk_layer.cosines(vector, rule)
         usual = cosines.only(allowed)
         dense = rule.scores(cosines, usual)
+        # Not by the dense scores: of an index in stores, most questions of the chunks with words are unread.
         counted = np.ones(len(dense), np.bool_) if allowed is None else allowed
-        share = lexical_share(dense[counted], lexical[counted], lexical_weight, full_score)
+        share = lexical_share(cosines.text[counted], lexical[counted], lexical_weight, full_score)
         chunks = with_words(dense, lexical, share, allowed)
         themes = rule.scores(state.theme_layer.cosines(vector, rule), usual)
         if lexical_weight and len(chunks):

@@ -164,14 +164,14 @@ class _Question:
     Attributes
     ----------
     reset : nodes and weights
-    near : (p,), the nearness that is used in the scores; None to use only the walk
+    near : the nearness that is used in the scores; None to use only the walk
     averaged : whether the two are averaged, regardless of trust in the walk
     shared : (p,), how well each passage is reached from every linked phrase; None if it is not used
     rarity : that of the rarest name
     """
 
     reset: Reset
-    near: Floats | None
+    near: Nearness | None
     averaged: bool
     shared: Floats | None
     rarity: float
@@ -210,9 +210,9 @@ class _GraphSearch(Generic[Graph]):
         averaged = published.ensemble == "average" or (
             published.ensemble == "uncertainty" and seeds.weakest <= published.recognition_threshold
         )
-        near, cosines = (None, None) if nearness is None else (nearness.scores, nearness.cosines)
+        cosines = None if nearness is None else nearness.cosines
         reset = _reset(self.graph.shape[1], self.allowed, seeds, cosines, config)
-        combined = near if averaged or published.ensemble == "trust" else None
+        combined = nearness if averaged or published.ensemble == "trust" else None
         return _Question(reset, combined, averaged, self._shared(seeds), seeds.rarity)
 
     def exactly(self, questions: Sequence[_Question]) -> Iterator[tuple[Ints, Floats, _Passages]]:
@@ -268,9 +268,10 @@ class _GraphSearch(Generic[Graph]):
             return _Passages(walked, walked)
         if not question.averaged:
             shown = slice(None) if self.allowed is None else self.allowed
-            trusted = walk_trust(question.near[shown], walked[shown], question.rarity)
-            return _Passages(walked, combine(question.near, walked, _weight(self.config, trusted)), trusted)
-        parts = min_max(passage_scores, self.allowed), min_max(question.near, self.allowed)
+            near, candidates = question.near.scores, question.near.candidates
+            trusted = walk_trust(near[shown], walked[shown], question.rarity, candidates[shown])
+            return _Passages(walked, combine(near, walked, _weight(self.config, trusted)), trusted)
+        parts = min_max(passage_scores, self.allowed), min_max(question.near.scores, self.allowed)
         return _Passages(walked, self.config.walk_share * parts[0] + (1 - self.config.walk_share) * parts[1])
 
     def _gains(

@@ -153,7 +153,7 @@ def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[
     return result
 
 
-def walk_trust(nearness: Floats, walked: Floats, rarity: float) -> float:
+def walk_trust(nearness: Floats, walked: Floats, rarity: float, candidates: Mask | None = None) -> float:
     """How far to trust a walk for a question, in [0, 1].
 
     The further the nearest passage is ahead of the others, the more it counts whether the walk reaches it: a chain
@@ -161,7 +161,7 @@ def walk_trust(nearness: Floats, walked: Floats, rarity: float) -> float:
 
     Parameters
     ----------
-    nearness, walked : see :func:`~llama_index.ragkit.vectors.walk_trust.trust`
+    nearness, walked, candidates : see :func:`~llama_index.ragkit.vectors.walk_trust.trust`
     rarity : :func:`~llama_index.ragkit.vectors.walk_trust.rarity` of the rarest name from which the walk starts
     """
-    return rarity * trust(nearness, walked, _LEAD_WEIGHT * lead(nearness))
+    return rarity * trust(nearness, walked, _LEAD_WEIGHT * lead(nearness), candidates)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.maps.name_links import LinkedNodes, NameLinks
 from llama_index.ragkit.text.known_names import KnownNames
+from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.walk_trust import passage_seeds, trust
 
 __all__ = ["DAMPING", "NODE_SEEDS", "STEPS", "NameWalk", "name_seeds", "walk_names", "walked"]
@@ -48,24 +49,22 @@ class NameWalk:
     reason: str = ""
 
 
-def walk_names(
-    links: NameLinks, texts: Sequence[str], nearness: Floats, cosines: Floats, allowed: Mask | None
-) -> NameWalk:
+def walk_names(links: NameLinks, texts: Sequence[str], nearness: Nearness, allowed: Mask | None) -> NameWalk:
     """Walk from the names in some texts.
 
     Parameters
     ----------
     texts : the question and its key points
-    nearness, cosines : shape (nodes,), of the question and the nodes
+    nearness : of the nodes to the question
     allowed : shape (nodes,), the nodes that the walk may touch; None for all
     """
     part = links.part(allowed)
     seeds = name_seeds(links.known, texts, part.frequency)
     if not seeds.any():
-        return walked((), nearness, np.zeros(len(nearness)))
-    shown = np.arange(len(nearness)) if allowed is None else np.flatnonzero(allowed)
-    near = np.zeros(len(nearness))
-    places, shares = passage_seeds(cosines[shown])
+        return walked((), nearness, np.zeros(len(nearness.scores)))
+    shown = np.arange(len(nearness.scores)) if allowed is None else np.flatnonzero(allowed)
+    near = np.zeros(len(nearness.scores))
+    places, shares = passage_seeds(nearness.cosines[shown])
     near[shown[places]] = NODE_SEEDS * shares
     reached = _spread(part, seeds, near)
     best = sorted((-seeds[i], links.names[i]) for i in np.flatnonzero(seeds).tolist())
@@ -73,18 +72,19 @@ def walk_names(
     return walked(named, nearness, reached / reached.max(), allowed)
 
 
-def walked(named: Sequence[str], nearness: Floats, shares: Floats, allowed: Mask | None = None) -> NameWalk:
+def walked(named: Sequence[str], nearness: Nearness, shares: Floats, allowed: Mask | None = None) -> NameWalk:
     """The result of a walk with these shares.
 
     Parameters
     ----------
     named : the names from which it started; empty if the question names nothing
-    nearness, shares, allowed : shape (nodes,), see :func:`walk_names`
+    nearness, allowed : see :func:`walk_names`
+    shares : shape (nodes,), of the walk
     """
     if not named:
         return NameWalk((), shares, 0.0, "the question names nothing that a mind map has")
     shown = slice(None) if allowed is None else allowed
-    trusted = trust(nearness[shown], shares[shown])
+    trusted = trust(nearness.scores[shown], shares[shown], candidates=nearness.candidates[shown])
     reason = "" if trusted else "the names in the question lead elsewhere than its other words"
     return NameWalk(named, shares, trusted, reason)
 

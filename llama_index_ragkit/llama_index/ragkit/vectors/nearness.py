@@ -1,6 +1,7 @@
 """Dense and lexical scores of one question as one nearness."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,18 @@ class Nearness:
     lexical_weight: float
     scores: NDArray[np.float64]
 
+    @cached_property
+    def candidates(self) -> NDArray[np.bool_]:
+        """The chunks that are better than the hundredth in one of the two parts; all if there are fewer, shape (n,).
+
+        What one question reads of an index in stores has all of these, but not every chunk that is among the hundred
+        nearest.
+        """
+        counted = np.isfinite(self.scores)
+        found = np.zeros(len(self.scores), np.bool_)
+        found[counted] = _above_the_last(self.cosines[counted], -np.inf) | _above_the_last(self.lexical[counted], 0.0)
+        return found
+
     @classmethod
     def of(
         cls,
@@ -55,6 +68,11 @@ class Nearness:
         dense[counted] = standardised(cosines[counted])
         share = lexical_share(cosines[counted], lexical[counted], lexical_weight, full_score)
         return cls(cosines, lexical, share, with_words(dense, lexical, share, allowed))
+
+
+def _above_the_last(scores: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
+    """Which scores are higher than the hundredth, or than `least` if there are fewer."""
+    return scores > (scores[largest(scores, NEAREST)].min() if len(scores) >= NEAREST else least)
 
 
 def hybrid_nearness(

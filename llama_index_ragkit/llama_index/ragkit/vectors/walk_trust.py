@@ -68,7 +68,12 @@ def passage_seeds(
     return rows, weights / weights.sum()
 
 
-def trust(nearness: np.ndarray, walked: np.ndarray, power: float = NEAREST_POWER) -> float:
+def trust(
+    nearness: np.ndarray,
+    walked: np.ndarray,
+    power: float = NEAREST_POWER,
+    candidates: np.ndarray | None = None,
+) -> float:
     """How far to trust a walk for a question, in [0, 1]: ``exp(-3.5 m) * s ** power * a``.
 
     m is the mean share of the passages that the walk ranks second to sixth. Near 1, the walk does not tell passages
@@ -81,6 +86,8 @@ def trust(nearness: np.ndarray, walked: np.ndarray, power: float = NEAREST_POWER
     nearness : (p,) of the question and each passage that may be shown
     walked : (p,) each passage's score in the walk as a share of the best, in [0, 1]
     power : how much s counts, at least 0
+    candidates : (p,), from which the hundred nearest passages are chosen, see
+        :attr:`~llama_index.ragkit.vectors.nearness.Nearness.candidates`; None for all
 
     >>> trust(np.array([2.0, 0.0, -1.0]), np.array([1.0, 0.0, 0.0]))
     1.0
@@ -93,7 +100,11 @@ def trust(nearness: np.ndarray, walked: np.ndarray, power: float = NEAREST_POWER
     others = float(best[1:].mean()) if walked.size > 1 else 0.0
     nearest = walked[nearness >= nearness.max() - _EQUAL]
     reached = float(nearest.max())
-    return math.exp(-_DIFFUSE * others) * math.pow(reached, power) * _agreement(nearness, walked) if reached else 0.0
+    if not reached:
+        return 0.0
+    compared = slice(None) if candidates is None else candidates
+    agreement = _agreement(nearness[compared], walked[compared])
+    return math.exp(-_DIFFUSE * others) * math.pow(reached, power) * agreement
 
 
 def lead(nearness: np.ndarray) -> float:
