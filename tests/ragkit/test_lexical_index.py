@@ -138,34 +138,34 @@ def test_an_index_without_texts_scores_nothing():
 
 def test_the_full_score_is_that_of_a_text_of_mean_length_with_each_word_once():
     index = at_once({"a": "loom lyon", "b": "silk card", "c": "loom silk"})
-    assert scores_by_id(index, "a loom in Lyon")["a"] == pytest.approx(index.full_score("a loom in Lyon").score)
-    with_unknown = index.full_score("a loom in Lyon, Xylocopa").score
-    assert with_unknown == pytest.approx(index.full_score("a loom in Lyon").score + math.log(1 + 3.5 / 0.5))
-    assert index.full_score("loom loom").score == pytest.approx(2 * index.full_score("loom").score)
+    assert scores_by_id(index, "a loom in Lyon")["a"] == pytest.approx(index.full_scores(["a loom in Lyon"])[0].score)
+    with_unknown = index.full_scores(["a loom in Lyon, Xylocopa"])[0].score
+    assert with_unknown == pytest.approx(index.full_scores(["a loom in Lyon"])[0].score + math.log(1 + 3.5 / 0.5))
+    assert index.full_scores(["loom loom"])[0].score == pytest.approx(2 * index.full_scores(["loom"])[0].score)
     (ids,) = index.ids
     alone = at_once({"a": "loom lyon", "b": "silk card"})
-    assert index.full_score("loom", [np.array([name != "c" for name in ids])]) == alone.full_score("loom")
-    assert LexicalIndex().full_score("loom") == NOT_KNOWN
+    assert index.full_scores(["loom"], [np.array([name != "c" for name in ids])])[0] == alone.full_scores(["loom"])[0]
+    assert LexicalIndex().full_scores(["loom"])[0] == NOT_KNOWN
     longer = at_once({"a": "loom lyon silk card", "b": "silk card"})
-    assert longer.full_score("loom").length == 3
+    assert longer.full_scores(["loom"])[0].length == 3
 
 
 def test_the_full_score_of_several_sentences_is_their_mean():
     index = at_once({"a": "loom lyon", "b": "silk card", "c": "loom silk"})
     parts = ["The looms stood still.", "Silk and cards came to Lyon!", "Dr. Loom left."]
     story = " ".join(["What is it?", *parts])  # a sentence without a telling word does not count
-    expected = sum(index.full_score(part).score for part in parts) / 3
-    assert index.full_score(story).score == index.scored(story)[1].score == pytest.approx(expected)
+    expected = sum(index.full_scores([part])[0].score for part in parts) / 3
+    assert index.full_scores([story])[0].score == index.scored(story)[1].score == pytest.approx(expected)
     assert scores_by_id(index, story) == scores_by_id(index, story.replace(".", ",").replace("!", ","))
 
 
 def test_words_of_programs_are_counted_once_a_text():
     index = at_once({"a": "def f self self x 1", "b": "silk card", "c": "void"})
     (ids,) = index.ids
-    assert index.full_score("loom").program == 1
+    assert index.full_scores(["loom"])[0].program == 1
     assert index.scored("loom")[1].program == 1
-    assert index.full_score("loom", [np.array([name != "c" for name in ids])]).program == 1
-    assert index.full_score("loom", [np.array([name == "b" for name in ids])]).program == 0
+    assert index.full_scores(["loom"], [np.array([name != "c" for name in ids])])[0].program == 1
+    assert index.full_scores(["loom"], [np.array([name == "b" for name in ids])])[0].program == 0
 
 
 def test_rows_that_do_not_count_change_no_score():

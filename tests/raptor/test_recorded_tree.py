@@ -80,7 +80,7 @@ def test_thematic_questions_get_summaries_and_details_do_not():
             question_cosines(chunks, vector),
             words.scores(question),
             options.lexical_weight,
-            full_score=words.full_score(question),
+            full_score=words.full_scores([question])[0],
         )
         scores = NodeScores.of(state, vector, near)
         return sum(name in state.summaries for name, _ in search_collapsed_tree(scores, 5, options.summary_margin))

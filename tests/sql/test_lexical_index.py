@@ -232,7 +232,7 @@ def test_texts_with_labels_are_scored_as_if_there_were_no_others(
         (of_some,) = texts.stored.scores_of(sorted(passing)[:7], [question], found)
         assert of_some == {name: score for name, score in expected.items() if name in sorted(passing)[:7]}
         masks = [np.array([name in passing for name in block], np.bool_) for block in texts.memory.ids]
-        assert texts.stored.full_score(question, found) == texts.memory.full_score(question, masks)
+        assert texts.stored.full_scores([question], found)[0] == texts.memory.full_scores([question], masks)[0]
 
 
 @pytest.mark.parametrize(

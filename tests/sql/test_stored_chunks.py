@@ -60,7 +60,7 @@ class Both:
         (ids,), (scores,) = self.memory.ids, self.memory.scores(question)
         lexical = dict(zip(ids, scores.tolist(), strict=True))
         words = np.array([lexical[name] for name in self.snapshot.ids])
-        return ranked(ChunkView(self.snapshot, words, self.memory.full_score(question)), vector, k)
+        return ranked(ChunkView(self.snapshot, words, self.memory.full_scores([question])[0]), vector, k)
 
 
 def ranked(view: ChunkView, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:

@@ -41,9 +41,9 @@ def test_scores_are_those_of_the_index_in_memory_to_the_last_bit(words: Words) -
         for question in QUESTIONS:
             expected = texts.expected(question)
             assert list(texts.stored.scores(question, 1000).items()) == list(expected.items())
-            assert texts.stored.full_score(question) == texts.memory.full_score(question)
             few = texts.stored.scores(question, 5)
             assert list(few.items()) == list(expected.items())[:5]
+        assert texts.stored.full_scores(QUESTIONS) == texts.memory.full_scores(QUESTIONS)
     assert len(texts.stored) == len(texts.texts) == len(texts.memory)
 
 
@@ -76,7 +76,7 @@ def test_texts_that_do_not_count_change_nothing(words: Words) -> None:
     for question in QUESTIONS:
         assert texts.stored.scores(question, 100, sorted(some)) == texts.expected(question, some)
         masks = [np.array([name in some for name in block]) for block in texts.memory.ids]
-        assert texts.stored.full_score(question, sorted(some)) == texts.memory.full_score(question, masks)
+        assert texts.stored.full_scores([question], sorted(some))[0] == texts.memory.full_scores([question], masks)[0]
     assert texts.stored.scores("net income", 100, []) == {}
     assert texts.stored.scores("net income", 100, ["nowhere"]) == {}
 
@@ -147,7 +147,7 @@ def test_words_in_memory_keep_nothing_of_removed_texts(asked: str) -> None:
     alone = LocalWords(LexicalIndex().changed((), kept))
     for question in (asked, "income of houses", "taxes"):
         assert words.scores(question, 5) == alone.scores(question, 5)
-        assert words.full_score(question) == alone.full_score(question)
+        assert words.full_scores([question])[0] == alone.full_scores([question])[0]
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda words: pickle.loads(pickle.dumps(words))])
@@ -165,5 +165,5 @@ def test_labels_change_no_score(words: Words) -> None:
     words.changed((), {name: {**own, **labels_of({"year": 1900}, "d")} for name, own in terms.items()})
     bare = LexicalIndex().changed((), terms)
     assert words.scores("net income", 20) == LocalWords(bare).scores("net income", 20)
-    assert words.full_score("net") == bare.full_score("net")
+    assert words.full_scores(["net"])[0] == bare.full_scores(["net"])[0]
     assert words.scores("year", 20) == {}

@@ -129,13 +129,9 @@ def _weight(
     by_words = [next(iter(lexical[place]), None) for place in parts]
     known = found_alike(n, votes.hits.rows[parts, :, 0], by_words)
     if votes_weight(n, known) < votes_weight(n):  # look up the words of each part only if they may matter
-        full = yield from offload(_full_scores, query, [aspects[place] for place in parts])
-        known = max(known, found_in_words(best, full))
+        full = yield from offload(query.contents.full_scores, [aspects[place] for place in parts], query.allowed)
+        known = max(known, found_in_words(best, [found.score for found in full]))
     return votes_weight(n, known)
-
-
-def _full_scores(query: Query[MRAGState], texts: Sequence[str]) -> list[float]:
-    return [query.contents.full_score(text, query.allowed).score for text in texts]
 
 
 def _lexical(query: Query[MRAGState], aspects: Sequence[str], count: int) -> list[dict[int, float]]:

@@ -50,18 +50,18 @@ class IndexContents(Generic[State]):
         return self._words.scores(question, allowed)
 
     def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
-        """Both :meth:`lexical_scores` and :meth:`full_score`, for which the words are looked up once."""
+        """Both :meth:`lexical_scores` and the one of :meth:`full_scores`, for which the words are looked up once."""
         scores, full_score = self._words.scored(question, allowed)
         return scores, full_score._replace(advantage=self.advantage)
 
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
-        """The BM25 score of a chunk of mean length that has each word of the question once, and that length.
+    def full_scores(self, texts: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> list[FullScore]:
+        """For each text, the BM25 score of a chunk of mean length that has each word of it once, and that length.
 
         Parameters
         ----------
         allowed : see :meth:`lexical_scores`
         """
-        return self._words.full_score(question, allowed)._replace(advantage=self.advantage)
+        return [found._replace(advantage=self.advantage) for found in self._words.full_scores(texts, allowed)]
 
     @immediate
     def including(self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int) -> "IndexContents[State]":
@@ -110,14 +110,15 @@ class ViewContents(Generic[State]):
         return scores if allowed is None else np.where(allowed, scores, 0.0)
 
     def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
-        """Both :meth:`lexical_scores` and :meth:`full_score`."""
-        return self.lexical_scores(question, allowed), self.full_score(question, allowed)
-
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
-        """As :meth:`IndexContents.full_score`; how rare a word is, is counted over all chunks of the index."""
+        """Both :meth:`lexical_scores` and the one of :meth:`full_scores`."""
         known = question == self.question
-        found = self.near.full_score if known else self.stored.full_score(question, self.selection)
-        return found._replace(advantage=self.advantage)
+        (full_score,) = [self.near.full_score] if known else self.full_scores([question])
+        return self.lexical_scores(question, allowed), full_score._replace(advantage=self.advantage)
+
+    def full_scores(self, texts: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> list[FullScore]:
+        """As :meth:`IndexContents.full_scores`; how rare a word is, is counted over all chunks of the index."""
+        found = self.stored.full_scores(texts, self.selection)
+        return [each._replace(advantage=self.advantage) for each in found]
 
     def including(
         self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int

@@ -165,12 +165,10 @@ class Query(Generic[State]):
         with the word plus 1/2, divided by n + 1, as in the weights of BM25.
         """
         # Without marks a name is one sentence, as "Mamma Mia! Here We Go Again" is.
-        scores = yield from offload(self._full_scores, [*map(normalise, texts), _UNSEEN])
-        count = max(0.0, (math.exp(scores.pop()) - 2) / 2)  # the weight of a word in no chunk is log(2 n + 2)
+        full_scores = yield from offload(self.contents.full_scores, [*map(normalise, texts), _UNSEEN], self.allowed)
+        *scores, unseen = (found.score for found in full_scores)
+        count = max(0.0, (math.exp(unseen) - 2) / 2)  # the weight of a word in no chunk is log(2 n + 2)
         return [count * math.exp(-score) for score in scores], count
-
-    def _full_scores(self, texts: Sequence[str]) -> list[float]:
-        return [self.contents.full_score(text, self.allowed).score for text in texts]
 
     def nearness(self, lexical_weight: float, vector: NDArray[np.float32] | None = None) -> Steps[Nearness]:
         """How near all chunks are to the question.

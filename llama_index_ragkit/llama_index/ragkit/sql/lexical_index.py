@@ -1,6 +1,7 @@
 """`SQLLexicalIndex`: BM25 from postings in an SQL database, with the scores of the in-memory index."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -134,7 +135,7 @@ class SQLLexicalIndex:
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
-            asked = _Asked.of(rows, question)
+            (asked,) = _Asked.each(rows, [question])
             if not any(stem.texts for stem in asked.stems):
                 return {}
             if only is None:
@@ -157,33 +158,35 @@ class SQLLexicalIndex:
             rows = LexicalRows(connection, self._name)
             read = only if only is not None and not isinstance(only, LabelledTexts) else ids
             texts = rows.texts([integer_id(name) for name in read], "hash")
-            found = []
-            for question in questions:
-                asked = _Asked.of(rows, question)
-                if isinstance(only, LabelledTexts):
-                    found.append(asked.among(rows, only).scores(texts, _size_of(only)))
-                else:
-                    found.append(asked.scores(texts, rows.size() if only is None else None))
+            all_asked = _Asked.each(rows, questions)
+            if isinstance(only, LabelledTexts):
+                found = [asked.among(rows, only).scores(texts, _size_of(only)) for asked in all_asked]
+            else:
+                size = rows.size() if only is None else None
+                found = [asked.scores(texts, size) for asked in all_asked]
         wanted = set(ids)
         return [{name: score for name, score in scores.items() if score and name in wanted} for scores in found]
 
-    def full_score(self, question: str, only: CountedTexts | None = None) -> FullScore:
-        """See :meth:`~llama_index.ragkit.storage.interface.Words.full_score`."""
+    def full_scores(self, questions: Sequence[str], only: CountedTexts | None = None) -> list[FullScore]:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.full_scores`."""
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
-            asked, program = _Asked.of(rows, question), _Asked.of_words(rows, PROGRAM_WORDS)
+            all_asked = [*_Asked.each(rows, questions), _Asked.of_words(rows, PROGRAM_WORDS)]
             if only is None:
                 size = rows.size()
             elif isinstance(only, LabelledTexts):
                 size = _size_of(only)
-                asked, program = asked.among(rows, only), program.among(rows, only)
+                all_asked = [asked.among(rows, only) for asked in all_asked]
             else:
                 texts = rows.texts([integer_id(name) for name in only], "hash")
                 size = IndexSize(len(texts.ids), int(texts.words.sum()), 0)
-                asked, program = asked.within(texts), program.within(texts)
-        having, program_having = ([stem.texts for stem in part.stems] for part in (asked, program))
-        return full_score(asked.question, having, size.texts, size.words, sum(program_having))
+                all_asked = [asked.within(texts) for asked in all_asked]
+        *having, of_program = ([stem.texts for stem in asked.stems] for asked in all_asked)
+        return [
+            full_score(asked.question, counts, size.texts, size.words, sum(of_program))
+            for asked, counts in zip(all_asked, having, strict=False)
+        ]
 
     def whole(self) -> LexicalIndex | None:
         """None: the words stay in the database."""
@@ -214,9 +217,11 @@ class _Asked(NamedTuple):
     question: QuestionStems
 
     @classmethod
-    def of(cls, rows: LexicalRows, question: str) -> "_Asked":
-        asked = question_stems(question)
-        return cls(rows.asked(list(asked.times), asked.language), asked)
+    def each(cls, rows: LexicalRows, questions: Sequence[str]) -> list["_Asked"]:
+        """Several questions, whose stems are read at once."""
+        asked = [question_stems(question) for question in questions]
+        stems = iter(rows.asked((stem, each.language) for each in asked for stem in each.times))
+        return [cls(list(islice(stems, len(each.times))), each) for each in asked]
 
     @classmethod
     def of_words(cls, rows: LexicalRows, words: Sequence[str]) -> "_Asked":

@@ -299,29 +299,31 @@ class LexicalRows:
         rows = self._run("SELECT texts, words, next FROM ragkit_lexical WHERE space = :space")
         return IndexSize(*map(int, rows[0])) if rows else IndexSize(0, 0, 0)
 
-    def asked(self, stems: Sequence[str], language: str) -> list[AskedStem]:
-        """The words of stems in a language, and the number of texts that have them."""
-        hashes = [integer_id("stem", stem) for stem in stems]
-        bit_of = {key: language_bit(stem, language) for key, stem in zip(hashes, stems, strict=True)}
-        words: dict[int, list[int]] = {key: [] for key in hashes}
-        texts = dict.fromkeys(hashes, 0)
+    def asked(self, stems: Iterable[tuple[str, str]]) -> list[AskedStem]:
+        """The words of stems, each in a language, and the number of texts that have them."""
+        keys = [(integer_id("stem", stem), language_bit(stem, language)) for stem, language in stems]
+        words: dict[tuple[int, int], list[int]] = {key: [] for key in keys}
+        texts = dict.fromkeys(words, 0)
+        bits: dict[int, list[int]] = {}
+        for stem, bit in words:
+            bits.setdefault(stem, []).append(bit)
         found = self._for(
-            hashes,
+            bits,
             "SELECT s.stem, s.word, s.languages, w.texts FROM ragkit_lexical_stems s JOIN ragkit_lexical_words w "
             f"ON w.space = :space AND w.word = s.word WHERE s.space = :space AND {self._among('s.stem')}",
         )
         for stem, word, languages, count in found:
-            if languages & bit_of[stem]:
-                words[stem].append(word)
-                texts[stem] += count
+            for key in ((stem, bit) for bit in bits[stem] if languages & bit):
+                words[key].append(word)
+                texts[key] += count
         shared = self._for(
-            [key for key in hashes if len(words[key]) > 1],
+            dict.fromkeys(stem for (stem, _), some in words.items() if len(some) > 1),
             f"SELECT stem, languages, texts FROM ragkit_lexical_shared WHERE space = :space AND {self._among('stem')}",
         )
         for stem, languages, count in shared:
-            if languages & bit_of[stem]:
-                texts[stem] -= count
-        return [AskedStem(tuple(sorted(words[key])), texts[key]) for key in hashes]
+            for key in ((stem, bit) for bit in bits[stem] if languages & bit):
+                texts[key] -= count
+        return [AskedStem(tuple(sorted(words[key])), texts[key]) for key in keys]
 
     def blocks(self, words: Collection[int], first: int, end: int) -> list[Block]:
         """The blocks of words with texts from `first` to `end`, both multiples of the span, in any order."""

@@ -192,8 +192,9 @@ class Words(Protocol):
         StorageError
         """
 
-    def full_score(self, question: str, only: CountedTexts | None = None) -> FullScore:
-        """The score of a text of mean length that has each word of a sentence of the question once, and that length.
+    def full_scores(self, questions: Sequence[str], only: CountedTexts | None = None) -> list[FullScore]:
+        """For each question, the score of a text of mean length that has each word of a sentence of it once, and that
+        length.
 
         Parameters
         ----------

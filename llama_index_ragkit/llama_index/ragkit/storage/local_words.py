@@ -70,10 +70,10 @@ class LocalWords:
             found.append({name: score for name, score in zip(ids, scores.tolist(), strict=True) if score})
         return found
 
-    def full_score(self, question: str, only: CountedTexts | None = None) -> FullScore:
-        """See :meth:`~llama_index.ragkit.storage.interface.Words.full_score`."""
+    def full_scores(self, questions: Sequence[str], only: CountedTexts | None = None) -> list[FullScore]:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.full_scores`."""
         index = self._index
-        return index.full_score(question, _masks(index, only))
+        return index.full_scores(questions, _masks(index, only))
 
     def whole(self) -> LexicalIndex:
         """All texts."""

@@ -101,7 +101,8 @@ class StoredChunks:
                 (scores_of_others,) = yield from offload(self.terms.scores_of, others, [question], _counted(selection))
                 scores = {**scores, **scores_of_others}
         rows = yield from self.space.rows(records)
-        return ChunkView(rows, _aligned(scores, rows.ids), (yield from offload(self.full_score, question, selection)))
+        (full_score,) = yield from offload(self.full_scores, [question], selection)
+        return ChunkView(rows, _aligned(scores, rows.ids), full_score)
 
     def records_by_words(
         self, text: str, wanted: int, selection: Selection = EVERYTHING
@@ -120,9 +121,11 @@ class StoredChunks:
             return [np.zeros(len(ids)) for _ in texts]
         return [_aligned(scores, ids) for scores in self.terms.scores_of(ids, texts, _counted(selection))]
 
-    def full_score(self, text: str, selection: Selection = EVERYTHING) -> FullScore:
-        """The score of a chunk of mean length that has each word of a text once, and that length."""
-        return NOT_KNOWN if self.terms is None else self.terms.full_score(text, _counted(selection))
+    def full_scores(self, texts: Sequence[str], selection: Selection = EVERYTHING) -> list[FullScore]:
+        """For each text, the score of a chunk of mean length that has each word of it once, and that length."""
+        if self.terms is None:
+            return [NOT_KNOWN for _ in texts]
+        return self.terms.full_scores(texts, _counted(selection))
 
     def _by_words(
         self, terms: Words, question: str, count: int, selection: Selection

@@ -48,14 +48,14 @@ class AlignedWords:
         """The scores of :meth:`scored`."""
         return self.scored(question, allowed)[0]
 
-    def full_score(self, question: str, allowed: NDArray[np.bool_] | None = None) -> FullScore:
-        """The score of a row of mean length that has each word of a sentence of the question once, and that length.
+    def full_scores(self, questions: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> list[FullScore]:
+        """See :meth:`~llama_index.ragkit.text.lexical_index.LexicalIndex.full_scores`.
 
         Parameters
         ----------
         allowed : see :meth:`scored`
         """
-        return self._lexical.full_score(question, self._masks(allowed))
+        return self._lexical.full_scores(questions, self._masks(allowed))
 
     def _masks(self, allowed: NDArray[np.bool_] | None) -> list[NDArray[np.bool_]]:
         return [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in self._rows]

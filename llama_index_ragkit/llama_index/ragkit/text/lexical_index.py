@@ -428,7 +428,7 @@ class LexicalIndex:
         self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None
     ) -> tuple[list[NDArray[np.float64]], FullScore]:
         """The BM25 scores of the rows of each block, 0 for texts without a word of the question; and the
-        :meth:`full_score` of the question.
+        full score of the question, see :meth:`full_scores`.
 
         Parameters
         ----------
@@ -457,21 +457,26 @@ class LexicalIndex:
         """The scores of :meth:`scored`."""
         return self.scored(question, allowed)[0]
 
-    def full_score(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> FullScore:
-        """The score of a text of mean length that has each word of a sentence of the question once: the sum of the
-        weights of the stems, including those that no text has, by the number of sentences; with that length, and how
-        many words of program code a text has.
+    def full_scores(
+        self, questions: Sequence[str], allowed: Sequence[NDArray[np.bool_]] | None = None
+    ) -> list[FullScore]:
+        """For each question, the score of a text of mean length that has each word of a sentence of it once: the sum
+        of the weights of the stems, including those that no text has, by the number of sentences; with that length,
+        and how many words of program code a text has.
 
         Parameters
         ----------
         allowed : see :meth:`scores`
         """
         blocks = self._counted(allowed)
-        n = sum(block.size for block in blocks)
-        asked = question_stems(question)
-        having = (sum(len(block.postings(stem, asked.language)[0]) for block in blocks) for stem in asked.times)
-        words, program = sum(block.length for block in blocks), sum(block.program for block in blocks)
-        return full_score(asked, having, n, words, program)
+        n, words = sum(block.size for block in blocks), sum(block.length for block in blocks)
+        program = sum(block.program for block in blocks)
+
+        def of(asked: QuestionStems) -> FullScore:
+            having = (sum(len(block.postings(stem, asked.language)[0]) for block in blocks) for stem in asked.times)
+            return full_score(asked, having, n, words, program)
+
+        return [of(question_stems(question)) for question in questions]
 
     def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[_Block]:
         if allowed is None:
@@ -510,7 +515,7 @@ def stem_weight(times: int, having: int, n: int) -> float:
 
 
 def full_score(asked: QuestionStems, having: Iterable[int], n: int, words: float, program: int) -> FullScore:
-    """See :meth:`LexicalIndex.full_score`.
+    """See :meth:`LexicalIndex.full_scores`.
 
     Parameters
     ----------
