@@ -27,7 +27,7 @@ class AlignedWords:
 
     def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
         """The BM25 score of each row, shape (count,), 0 for a row without any word of the question; and the
-        :meth:`full_score` of the question.
+        full score of the question.
 
         Parameters
         ----------
