@@ -62,6 +62,8 @@ class TestVectorStoreIndex(PersistenceTests, ConcurrencyTests, FusionTests, Engi
     """Core's own: the classes need nothing of ours."""
 
     index_class = VectorStoreIndex
+    # Core's promises nothing about threads that write: its struct may change while another thread stores it.
+    test_threads_that_write_take_turns = None  # type: ignore[assignment]
 
 
 def test_every_public_index_is_held_against_the_kit() -> None:

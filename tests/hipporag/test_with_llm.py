@@ -76,7 +76,7 @@ def answer(asked: Asked) -> str:
 
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_a_graph_is_read_by_a_language_model(how: str):
-    with LLMServer(lambda asked: Reply(answer(asked), delay=0.05)) as server:
+    with LLMServer(lambda asked: Reply(answer(asked), delay=0.2)) as server:
         if how == "sync":
             index = HippoRAGIndex.from_documents(documents(), **options(server.url, num_workers=3))
         else:
