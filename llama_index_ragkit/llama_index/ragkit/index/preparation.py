@@ -23,6 +23,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, sort_key
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.vectors.self_retrieval import can_measure
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["Preparation", "Vectors"]
@@ -166,6 +167,9 @@ class Preparation:
         documents, nodes : of the write; of many, the first part in stores counts
         """
         struct, resources = self._storage.struct, self._resources
+        known = struct.advantage, struct.measured
+        if not can_measure(len(change.added), struct.measured):
+            return known  # before all that is given is hashed
         found, texts, vectors = self._builder.searched(change)
         given = documents or nodes
         first = first_part(given)
@@ -174,7 +178,6 @@ class Preparation:
             ids = [node.ref_doc_id if documents else node.node_id for node in found]
             rows = [row for row, node_id in enumerate(ids) if node_id in names]
             found, texts, vectors = [found[row] for row in rows], [texts[row] for row in rows], vectors[rows]
-        known = struct.advantage, struct.measured
         shown = resources.show_progress
         return (yield from measure_advantage(found, texts, vectors, known, resources.embed_model, show_progress=shown))
 

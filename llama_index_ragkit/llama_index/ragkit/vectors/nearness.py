@@ -49,7 +49,9 @@ class Nearness:
         """
         counted = np.isfinite(self.scores)
         found = np.zeros(len(self.scores), np.bool_)
-        found[counted] = _above_the_last(self.cosines[counted], -np.inf) | _above_the_last(self.lexical[counted], 0.0)
+        found[counted] = _above_the_hundredth(self.cosines[counted], -np.inf) | _above_the_hundredth(
+            self.lexical[counted], 0.0
+        )
         return found
 
     @classmethod
@@ -70,7 +72,7 @@ class Nearness:
         return cls(cosines, lexical, share, with_words(dense, lexical, share, allowed))
 
 
-def _above_the_last(scores: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
+def _above_the_hundredth(scores: NDArray[np.float64], least: float) -> NDArray[np.bool_]:
     """Which scores are higher than the hundredth, or than `least` if there are fewer."""
     return scores > (scores[largest(scores, NEAREST)].min() if len(scores) >= NEAREST else least)
 
