@@ -1,13 +1,16 @@
-"""The order of all tests, which of a grid are run, threads, the disk, and garbage."""
+"""The order of all tests, which of a grid are run, time limits, threads, the disk, certificates, and garbage."""
 
 import gc
 import os
 import sqlite3
+import ssl
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sqlalchemy import Engine, event
 from tests.pairs import is_left
 
@@ -16,6 +19,14 @@ from tests.pairs import is_left
 # it too; it keeps its threads, since some tests are about them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", str(os.cpu_count()))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+# How long an example takes says what else the machine does.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
+
+# Clients of models are made for each call, and each reads all certificates: 50 ms. No test has a server with one.
+ssl.create_default_context = cache(ssl.create_default_context)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -43,6 +43,7 @@ FAULTS: list[tuple[str, type, str, Callable[..., Any], Any, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "owner", "name", "broken", "kind", "operation"), FAULTS)
 def test_a_fault_of_the_write_path_is_caught(
     monkeypatch: pytest.MonkeyPatch, case: str, owner: type, name: str, broken: Any, kind: Any, operation: Any

@@ -86,6 +86,7 @@ def is_caught(message: str) -> bool:
     return bool(message) and not re.match(r"NameError|AttributeError|UnboundLocalError|ImportError", message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda held: f"{held.__module__.rpartition('.')[2]}-{held.__name__[4:]}")
 def test_a_broken_promise_is_caught(broken, failures):
     for test in broken.caught_by:

@@ -399,7 +399,7 @@ def test_an_index_of_a_version_without_rows_of_chunks_is_read_and_brought_forwar
 writes = st.lists(st.tuples(st.sampled_from(["insert", "change", "delete"]), st.integers(0, 47)), max_size=8)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(writes, st.sampled_from(["ref_doc_id", "topic", None]))
 def test_a_state_that_a_write_advanced_is_that_of_all_rows(some: list[tuple[str, int]], group_by: str | None):
     nodes = corpus()

@@ -44,7 +44,7 @@ def test_numbers_alone_are_no_question():
     assert key_questions("12,641. 2022!", 9) == []
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.text(max_size=300), st.integers(0, 4))
 def test_any_text_gives_at_most_so_many_distinct_questions(text, most):
     questions = key_questions(text, most)

@@ -26,7 +26,7 @@ def graph(texts, questions, owners, **kwargs) -> MemoryGraph:
     return MemoryGraph.of(question_means(unit, asked, owners, kwargs.get("blend", 0.5), literal), unit, literal)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.floats(0, 1))
 def test_it_is_the_papers_matrix(seed, blend):
     texts, questions, owners = corpus(seed)
@@ -35,7 +35,7 @@ def test_it_is_the_papers_matrix(seed, blend):
     assert own.dense() == pytest.approx(normalised(similarities(texts, questions, owners, blend)), abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.booleans())
 def test_the_papers_three_properties_hold(seed, positive):
     texts, questions, owners = corpus(seed, positive=positive)

@@ -82,7 +82,7 @@ def test_without_words_and_questions_the_order_is_that_of_the_cosines():
     assert (words[0].node_id, words[0].lexical > 0) == ("tide", True)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     st.lists(
         st.lists(st.sampled_from(["silk", "loom", "bread", "lamp", "oil"]), min_size=1, max_size=5),

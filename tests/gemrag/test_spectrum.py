@@ -48,7 +48,7 @@ def test_the_first_vector_is_the_square_root_of_the_degrees():
     assert abs(vectors[:, 0] @ expected) == pytest.approx(1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.integers(0, 12), st.integers(1, 12))
 def test_any_small_graph_has_the_dense_spectrum(seed, n, k):
     own = graph(*corpus(seed, n=n, positive=False))

@@ -51,7 +51,7 @@ def scores_of(state, prompt, rule=None, allowed=None, lexical=None, weight=0.0, 
     return MemoryScores.of(state, prompt, rule or Rule(), lexical, weight, allowed, margin)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from([None, 0.0, 0.3, 0.5, 1.0]), st.integers(1, 255))
 def test_it_ranks_as_the_loops_do(seed, k, blend, bits):
     state, vectors, asked = random_state(seed)
@@ -82,7 +82,7 @@ def test_it_ranks_as_the_loops_do(seed, k, blend, bits):
         assert dict(found) == pytest.approx({name: wanted[name] for name, _ in found}, abs=1e-3)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(0, 3), st.booleans())
 def test_themes_give_way_and_are_limited(seed, quota, keep):
     state, *_ = random_state(seed)

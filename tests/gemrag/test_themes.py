@@ -22,7 +22,7 @@ def test_the_count_is_at_the_largest_relative_drop():
     assert theme_count(np.array([-0.1]), 3) == theme_count(np.zeros(0), 3) == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10**6), st.integers(2, 5))
 def test_varimax_keeps_the_span_and_raises_the_criterion(seed, k):
     vectors = np.linalg.qr(np.random.default_rng(seed).normal(size=(20, k)))[0]

@@ -30,7 +30,7 @@ def slow(scores, edges, count, b, start=()):
     return taken[len(start) :]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 10**6), st.integers(0, 12), st.floats(0, 1), st.integers(0, 3))
 def test_it_takes_the_best_priority_each_time(seed, count, b, given_nodes):
     rng = np.random.default_rng(seed)

@@ -90,7 +90,7 @@ def weighted_graphs(draw: st.DrawFn) -> tuple[list[str], Weights]:
     return names, {pair: weight for pair, weight in drawn.items() if weight}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(weighted_graphs(), st.randoms(use_true_random=False))
 def test_agglomeration_is_as_described(case: tuple[list[str], Weights], random_: random.Random) -> None:
     names, weights = case
@@ -105,7 +105,7 @@ def test_agglomeration_is_as_described(case: tuple[list[str], Weights], random_:
     assert as_bytes(WHOLE.cluster(again)) == as_bytes(found)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(weighted_graphs())
 def test_leiden_gives_a_hierarchy_of_everything(case: tuple[list[str], Weights]) -> None:
     graph = graph_of(case[1], case[0])
@@ -115,7 +115,7 @@ def test_leiden_gives_a_hierarchy_of_everything(case: tuple[list[str], Weights])
         assert as_bytes(clustering.cluster(graph)) == as_bytes(found)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(weighted_graphs(), st.data())
 def test_modularity_is_its_definition(case: tuple[list[str], Weights], data: st.DataObject) -> None:
     names, weights = case
@@ -182,7 +182,7 @@ def test_nothing_and_one_entity(clustering: Clustering) -> None:
 # -- leaves over the limit --------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(weighted_graphs(), st.integers(1, 400))
 def test_leaves_over_the_limit_are_those_that_nothing_divides(case: tuple[list[str], Weights], limit: int) -> None:
     names, weights = case

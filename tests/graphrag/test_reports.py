@@ -93,7 +93,7 @@ def test_keys_change_with_what_a_report_is_made_of_and_with_nothing_else() -> No
         assert keys.isdisjoint(other.plan(c).key for c in range(len(other.hierarchy)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(corpora)
 def test_reports_are_a_function_of_the_statements(chunks) -> None:
     one, other = planner(chunks), planner(tuple(reversed(chunks)))
@@ -158,7 +158,7 @@ def slow_cover(given_lines: list[ReportLine], budget: int) -> list[ReportLine]:
     return [given_lines[i] for i in sorted(chosen)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(lines, st.integers(1, 40))
 def test_the_lazy_greedy_choice_is_the_plain_one(given_lines: list[ReportLine], budget: int) -> None:
     chosen = covering_lines(given_lines, budget, words)

@@ -34,7 +34,7 @@ def trees(draw: st.DrawFn) -> Hierarchy:
     return hierarchy(n, levels)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(trees(), st.integers(1, 60), st.integers(0, 1000))
 def test_a_cut_has_each_entity_at_most_once_and_fits(tree: Hierarchy, budget: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -139,7 +139,7 @@ def test_any_sequence_of_writes_leaves_the_statements_of_memory(tmp_path: Path, 
 NO_ENTITY = ChunkStatements("c0", "h1", claims=(ClaimStatement("Ada"), ClaimStatement("Charles", "!")))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @example([NO_ENTITY])
 @given(st.lists(st.sampled_from(ids).flatmap(chunks) | st.sampled_from(ids), min_size=2, max_size=7))
 def test_states_and_rows_after_writes_are_those_of_what_is_left(writes: list[ChunkStatements | str]) -> None:

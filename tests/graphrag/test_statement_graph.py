@@ -88,7 +88,7 @@ def test_statements_are_known_by_content_and_not_by_ids_of_nodes() -> None:
     assert len(set(ids_of[0])) == 3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(corpora, st.data())
 def test_any_inserts_and_deletes_give_the_graph_of_what_is_left(
     start: tuple[ChunkStatements, ...], data: st.DataObject
@@ -114,7 +114,7 @@ def test_any_inserts_and_deletes_give_the_graph_of_what_is_left(
         assert all(graph.links[other][one] == where for one, row in graph.links.items() for other, where in row.items())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(corpora, st.sets(st.sampled_from(ids)))
 def test_what_a_filtered_query_sees_is_the_graph_of_the_allowed_chunks(
     corpus: tuple[ChunkStatements, ...], allowed: set[str]
@@ -160,7 +160,7 @@ def test_a_deleted_word_is_nowhere() -> None:
     assert "plugh" not in held
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sets(st.sampled_from(ids), min_size=2), st.data())
 def test_a_merged_description_lasts_while_all_its_chunks_do(merged: set[str], data: st.DataObject) -> None:
     statement = EntityStatement("Ada", "", "merged", tuple(sorted(merged)))

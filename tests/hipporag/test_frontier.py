@@ -84,7 +84,7 @@ def walks(draw):
 
 
 @given(walks())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_small_epsilon_gives_the_exact_walk(walk):
     stored, seeds, weights, options = walk
     _, scores = walked(stored, seeds, weights, damping=options["damping"], epsilon=1e-13)
@@ -93,7 +93,7 @@ def test_a_small_epsilon_gives_the_exact_walk(walk):
 
 
 @given(walks())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_walk_over_what_was_read_lacks_what_other_nodes_would_have_moved(walk):
     stored, seeds, weights, options = walk
     if not np.asarray(stored.adjacency.sum(axis=1)).ravel()[seeds].all():
@@ -107,7 +107,7 @@ def test_a_walk_over_what_was_read_lacks_what_other_nodes_would_have_moved(walk)
 
 
 @given(walks())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_rows_are_fetched_once_and_no_more_than_epsilon_allows(walk):
     stored, seeds, weights, options = walk
     frontier, _ = walked(stored, seeds, weights, **options)
@@ -119,7 +119,7 @@ def test_rows_are_fetched_once_and_no_more_than_epsilon_allows(walk):
 
 
 @given(walks(), st.integers(0, 13))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_second_walk_reads_what_the_first_has_not(walk, second):
     stored, seeds, weights, options = walk
     second = second % len(stored.ids)

@@ -91,7 +91,7 @@ records_of_passages = st.dictionaries(
 
 
 @pytest.mark.parametrize("cap", [1, 2, 100])
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kept=records_of_passages, gone=records_of_passages, random=st.randoms(use_true_random=False))
 def test_growth_in_any_order_and_deletes_equal_one_build(cap, kept, gone, random):
     parameters = {"synonym_threshold": 0.4, "max_synonyms": cap}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
@@ -29,7 +29,6 @@ passages = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(passages, st.data())
 def test_what_follows_is_the_sum_over_passages(rows, data):
     whole = graph([named for named, _ in rows], [told for _, told in rows])

@@ -63,7 +63,7 @@ def test_isolated_seed_keeps_everything():
     np.testing.assert_allclose(scores_of(walk, push(walk.ordered, np.array([2]), np.array([2.0]))), [0, 0, 1])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(graphs())
 def test_equals_the_linear_system(case):
     adjacency, seeds, weights, damping = case
@@ -122,7 +122,7 @@ def test_a_tolerance_below_rounding_ends():
 ROUNDING = 1e-6  # steps of the whole graph are made in single precision
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(graphs(), st.sampled_from([1e-1, 1e-3, 1e-6]), st.sampled_from([1, 3, 256]))
 def test_every_estimate_is_within_its_bounds_and_the_last_is_exact(case, epsilon, most_hubs):
     adjacency, seeds, weights, damping = case
@@ -141,7 +141,7 @@ def test_every_estimate_is_within_its_bounds_and_the_last_is_exact(case, epsilon
     np.testing.assert_allclose(scores_of(walk, estimates[-1]), exact, atol=ROUNDING)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(graphs(), st.sampled_from([1, 3]))
 def test_an_estimate_knows_what_it_was_a_step_ago(case, most_hubs):
     """Asked of the same walk, stopped a step sooner."""

@@ -106,7 +106,7 @@ TWO_COMMON = {  # one of them only beyond the other
 
 @given(passages(), st.integers(0, 2**20), st.integers(0, 2**8 - 1), st.booleans(), st.sampled_from(OPTIONS))
 @example(TWO_COMMON, 0, 0, False, OPTIONS[-1])
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_restricted, options):
     graph.drop()
     write(graph, held)
@@ -155,7 +155,7 @@ def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_
 
 
 @given(passages(), st.booleans(), st.sampled_from(["added", "published"]), st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_walk_has_the_weights_of_the_graph_in_memory(graph, held, synonyms, edges, random):
     graph.drop()
     write(graph, held)
@@ -194,7 +194,7 @@ def stored(graph, path):
 
 
 @given(st.lists(passages(most=4), min_size=1, max_size=5), st.data())
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_after_inserts_and_deletes_the_rows_are_those_of_what_is_left(graph, tmp_path, batches, data):
     graph.drop()
     held: dict[str, Passage] = {}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
@@ -50,7 +50,6 @@ def built(vectors: np.ndarray, names: list[str], threshold: float, cap: int) -> 
 small_vectors = st.lists(st.lists(st.integers(-2, 2), min_size=3, max_size=3), min_size=1, max_size=14)
 
 
-@settings(deadline=None)
 @given(small_vectors, st.sampled_from([0.3, 0.5, 0.8, 1.0]), st.integers(1, 4))
 def test_lists_are_those_of_the_definition(rows, threshold, cap):
     vectors = np.array(rows, np.float32)

@@ -35,7 +35,7 @@ def same(case: Case, one, other) -> None:
     }
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kept=documents, gone=documents, random=st.randoms(use_true_random=False))
 @example(kept={"a": ["silk"], "b": ["Ελλάδα"]}, gone={"a": ["loom"]}, random=Random(1))  # two chunks of one score
 def test_growth_in_any_order_and_deletes_equal_one_build(case: Case, kept, gone, random):

@@ -99,7 +99,7 @@ def test_clauses(sentence, clauses):
         assert got == clauses
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=200))
 def test_nothing_said_is_lost(text):
     pieces = cut_aspects(text)

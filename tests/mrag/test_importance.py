@@ -45,7 +45,7 @@ def test_nothing_to_tell_heads_apart_is_zero():
     assert importance(sums_of(np.repeat(vectors(1), 5, axis=0))).tolist() == [0, 0, 0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_any_way_of_adding_and_removing_gives_the_sums_of_what_is_left(data):
     rows = vectors(12, seed=data.draw(st.integers(0, 99)))

@@ -126,7 +126,7 @@ def weight_of(question: str, model: HashHeads | None = None) -> float:
     return index.as_retriever().explain(question)[0].vote_weight
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(0, 5), st.lists(st.integers(1, 8), min_size=1, max_size=3, unique=True))
 def test_sentences_about_one_passage_are_one_subject(passage, ends):
     cuts = [0, *sorted(ends), 9]
@@ -165,7 +165,7 @@ def test_instructions_for_the_answer_are_no_subject():
     assert weight_of(f"{asked.capitalize()} {told}") == pytest.approx(votes_weight(1.0))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(
         st.lists(st.sampled_from(["silk", "loom", "bread", "lamp", "oil", "tide"]), min_size=1, max_size=5),

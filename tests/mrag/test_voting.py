@@ -47,7 +47,7 @@ def test_one_aspect_is_the_published_vote(vote, count):
     assert [int(name) for name, _ in result.ranking] == sorted(wanted, key=lambda row: (-round(wanted[row], 9), row))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 30), st.integers(1, 40), st.integers(0, 1000))
 def test_hits_are_the_nearest_rows_of_every_head(n, count, seed):
     state, flat = random_state(n, seed=seed)
@@ -155,7 +155,7 @@ def test_who_voted_adds_up_to_the_agreement():
         assert np.sqrt(sum(share**2 for share in agreement.values()) / 2) == pytest.approx(score)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.data())
 def test_a_state_that_changed_is_the_state_that_is_read(data):
     flat = np.random.default_rng(5).normal(size=(20, 12)).astype(np.float32)

@@ -51,7 +51,7 @@ POOL[3:8] = POOL[2]
 POOL[:2] = 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.lists(st.integers(0, 39), max_size=8, unique=True), st.integers(0, 3)), max_size=8),
     st.sampled_from(["components", "leaders"]),
@@ -91,7 +91,7 @@ def linked(nodes):
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_super_nodes_of_which_only_a_part_was_written_are_repaired(data):
     """A write stores and deletes members, then names of rows, and may end after any of them; its rows come last."""
     store = MatrixVectorStore(stores_text=False)

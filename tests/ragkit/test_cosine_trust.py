@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -29,7 +29,6 @@ def by_pairs(cosines, lexical):
     return 1 - stands_out * (1 - min(1.0, 0.4 + max(0.0, d)))
 
 
-@settings(deadline=None)
 @given(st.data(), ROWS)
 def test_all_pairs_are_compared(data, n):
     cosines = data.draw(hnp.arrays(np.float64, n, elements=st.integers(-9, 9).map(float)))
@@ -68,7 +67,6 @@ def test_words_have_more_weight_where_the_model_does_not_know_the_language():
     assert int(np.argmax(hybrid_nearness(odd, lexical, 0.5))) == int(lexical.argmax())
 
 
-@settings(deadline=None)
 @given(st.permutations(2.0 ** np.arange(60.0)).map(np.array), st.floats(0, 1))
 def test_the_share_is_at_least_the_weight_and_its_ends_stay(lexical, weight):
     cosines = -lexical
@@ -96,7 +94,6 @@ def test_words_that_many_chunks_have_as_much_of_show_nothing(tenth, trust):
     assert cosine_trust(-lexical, lexical) == pytest.approx(trust)
 
 
-@settings(deadline=None)
 @given(st.data(), ROWS, st.floats(0.5, 99), st.floats(0, 999))
 def test_evidence_is_that_of_the_hundred_best_by_words(data, n, full_score, length):
     cosines = data.draw(hnp.arrays(np.float64, n, elements=st.integers(-9, 9).map(float)))

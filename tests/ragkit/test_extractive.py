@@ -159,7 +159,7 @@ def test_the_fingerprint_tells_parameters_apart():
     assert not ExtractiveSummarizer.needs_llm
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.lists(st.sampled_from([f"{a} is {b}." for a in WORDS for b in WORDS]), max_size=5).map(" ".join), max_size=5

@@ -60,7 +60,7 @@ def problems(draw, max_n=14):
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(problems())
 def test_choice_equals_the_slow_reference(problem):
     chosen, expected = select_sentences(**problem), reference(**problem)
@@ -68,7 +68,6 @@ def test_choice_equals_the_slow_reference(problem):
     assert [vectors[i].tolist() for i in chosen] == [vectors[i].tolist() for i in expected]
 
 
-@settings(deadline=None)
 @given(problems())
 def test_budget_is_kept_and_something_is_chosen(problem):
     chosen = select_sentences(**problem)
@@ -78,14 +77,12 @@ def test_budget_is_kept_and_something_is_chosen(problem):
     assert cost <= problem["budget"] or (len(chosen) == 1 and min(problem["costs"]) > problem["budget"])
 
 
-@settings(deadline=None)
 @given(problems())
 def test_no_row_and_no_repetition_is_chosen_twice(problem):
     chosen = select_sentences(**problem)
     assert len({tuple(problem["vectors"][i]) for i in chosen}) == len(set(chosen)) == len(chosen)
 
 
-@settings(deadline=None)
 @given(problems(), st.randoms(use_true_random=False))
 def test_order_of_the_rows_does_not_matter(problem, random):
     n = len(problem["costs"])
@@ -98,7 +95,6 @@ def test_order_of_the_rows_does_not_matter(problem, random):
     assert rows(shuffled) == rows(problem)
 
 
-@settings(deadline=None)
 @given(problems(), st.floats(0.01, 100))
 def test_length_of_vectors_and_scale_of_weights_do_not_matter(problem, factor):
     assume(np.linalg.norm(problem["vectors"], axis=1).min() > 0.1)

@@ -52,7 +52,7 @@ def scores_by_id(index, question):
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(steps=changes, question=words)
 def test_growth_in_any_steps_gives_the_scores_of_the_formula(steps, question):
     index, texts = LexicalIndex(), {}

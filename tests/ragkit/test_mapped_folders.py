@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core import StorageContext
 from llama_index.core.schema import TextNode
@@ -35,7 +35,6 @@ def found(store: MatrixVectorStore) -> list[Any]:
     return [(hits.ids, hits.scores) for hits in store.query_many(ROWS[:5], 8)]
 
 
-@settings(deadline=None)
 @given(before=CHANGES, after=CHANGES, at_once=st.integers(1, 3))
 def test_a_store_of_a_file_is_what_a_dictionary_is(
     tmp_path_factory: pytest.TempPathFactory, before: list[Any], after: list[Any], at_once: int
@@ -62,7 +61,6 @@ def test_a_store_of_a_file_is_what_a_dictionary_is(
         assert len(kept._get_collection_mapping("of")) == len(expected)
 
 
-@settings(deadline=None)
 @given(values=st.dictionaries(KEYS, st.lists(KEYS) | st.integers() | KEYS), rounds=st.integers(1, 3))
 def test_a_packed_mapping_is_what_a_dictionary_is(values: dict[str, Any], rounds: int) -> None:
     packed: PackedMapping[Any] = PackedMapping.of_arrays(PackedMapping.to_arrays(values))

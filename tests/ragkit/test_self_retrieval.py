@@ -60,7 +60,7 @@ def slowly(texts, vectors, asked: Cloze, of_asked) -> float:
     return max(0.0, advantage - 2 * error) + min(0.0, advantage + 2 * error)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(160, 200), st.integers(0, 99), st.booleans())
 def test_the_measure_is_that_of_a_slow_loop(count, seed, knows):
     texts = prose(count, seed)

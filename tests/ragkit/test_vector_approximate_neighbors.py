@@ -16,7 +16,7 @@ def clustered(groups: int, size: int, seed: int = 0) -> np.ndarray:
     return unit_rows((centres + 0.5 * random.standard_normal(centres.shape)).astype(np.float32))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**16), st.integers(2, 90), st.integers(1, 4), st.integers(1, 12), st.data())
 def test_with_all_cells_they_are_the_exact_ones(seed: int, n: int, dim: int, cells: int, data: st.DataObject) -> None:
     rows = np.random.default_rng(seed).integers(-2, 3, (n, dim)).astype(np.float32)  # ties, equal rows, zeros
@@ -26,7 +26,7 @@ def test_with_all_cells_they_are_the_exact_ones(seed: int, n: int, dim: int, cel
         np.testing.assert_array_equal(ours, exact)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**16), st.integers(2, 90), st.integers(1, 12), st.data())
 def test_every_row_has_k_others_and_their_products(seed: int, n: int, cells: int, data: st.DataObject) -> None:
     rows = np.random.default_rng(seed).standard_normal((n, 3)).astype(np.float32)

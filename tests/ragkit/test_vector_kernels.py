@@ -1,7 +1,7 @@
 """Exact cosines and unit rows: of two vectors alone, whatever their length."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llama_index.ragkit.vectors.kernels import (
@@ -65,7 +65,6 @@ def test_unit_rows_have_the_length_one_and_the_direction_of_extreme_rows():
     assert unit_rows(many).tobytes() == unit_rows(np.asfortranarray(many)).tobytes()
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 300), st.booleans())
 def test_products_of_unit_rows_are_within_the_error_bound(seed, dim, positive):
     rng = np.random.default_rng(seed)

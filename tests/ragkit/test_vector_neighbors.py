@@ -16,7 +16,7 @@ def sorted_neighbours(queries: np.ndarray, rows: np.ndarray, k: int, skip_self: 
     return np.argsort(-products, axis=1, kind="stable")[:, :k]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 2**16), st.integers(2, 150), st.integers(1, 4), st.data())
 def test_neighbours_are_those_of_a_full_sort_and_the_lower_row_wins_a_tie(
     seed: int, n: int, dim: int, data: st.DataObject

@@ -21,7 +21,7 @@ def grouped(random, n, dim, noise):
     return vectors.astype(np.float32)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 2**32),
     st.integers(4, 40),
@@ -55,7 +55,7 @@ def test_no_rows_have_no_pairs():
 
 
 @given(st.integers(0, 2**32), st.sampled_from([0.2, 0.6, 0.8, 1.0]), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_pairs_of_a_snapshot_and_vectors_are_all_those_of_the_threshold_and_few_below(seed, threshold, spread):
     random = np.random.default_rng(seed)
     centres = random.normal(size=(12, 30))

@@ -8,7 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
@@ -287,7 +287,6 @@ def test_nodes_that_were_stored_with_their_text_leave_too():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["grow", "hide", "end", "end"]), st.integers(0, 50)), max_size=60))
-@settings(deadline=None)
 def test_rows_are_returned_exactly_when_the_last_lease_that_shows_them_ends(actions):
     leases = Leases()
     rows = 3

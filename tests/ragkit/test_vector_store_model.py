@@ -279,4 +279,4 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestStore = StoreMachine.TestCase
-TestStore.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestStore.settings = settings(max_examples=60, stateful_step_count=25)

@@ -114,7 +114,7 @@ def test_many_queries_are_answered_block_by_block(monkeypatch):
     assert [(hits.ids, hits.scores) for hits in whole] == [(hits.ids, hits.scores) for hits in blocks]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     rows=st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=1, max_size=30),
     query=st.tuples(*[st.integers(-3, 3)] * 3),

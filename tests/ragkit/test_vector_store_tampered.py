@@ -151,7 +151,7 @@ json_values = st.recursive(
 NAMES = ["stores_text", "tag", "dim", "count", "dtype", "vectors", "vectors_crc32", "rows", "rows_crc32"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(changes=st.dictionaries(st.sampled_from(NAMES), json_values, min_size=1, max_size=3))
 def test_any_values_in_place_of_others_are_an_error_or_change_nothing(
     changes: dict[str, Any], written: bytes, tmp_path_factory: pytest.TempPathFactory
@@ -163,7 +163,7 @@ def test_any_values_in_place_of_others_are_an_error_or_change_nothing(
     assert len(store.snapshot()) == ROWS
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_any_bytes_in_place_of_others_are_an_error_or_change_nothing(
     data: st.DataObject, written: bytes, tmp_path_factory: pytest.TempPathFactory

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores.types import (
@@ -267,7 +267,6 @@ def test_a_copy_has_the_same_rows_and_a_life_of_its_own(store, duplicate):
     assert ids(store, (0.0, 1.0), k=1) == ["only there"]
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["add", "delete"]), st.sets(st.integers(0, 11), min_size=1)), max_size=8))
 def test_rows_of_an_earlier_snapshot_are_those_of_the_same_ids_unless_replaced(writes):
     store = MatrixVectorStore()

@@ -4,7 +4,7 @@ import logging
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from llama_index.core.schema import Document, TextNode
 
@@ -37,7 +37,6 @@ def nodes() -> list[TextNode]:
 
 
 @example("a漢漢. 漢", 8)  # fewer characters than tokens
-@settings(deadline=None)
 @given(st.lists(st.text("ab .\n漢。", max_size=60), max_size=12).map(". ".join), st.integers(8, 30))
 def test_windows_hold_all_of_a_text_and_fit(text, limit):
     windows = cut_windows(text, limit)

@@ -39,7 +39,7 @@ def test_canonical_order() -> None:
     assert [cluster.tolist() for cluster in canonical(given)] == [[0], [0, 2], [3, 5]]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(partitions.vectors, st.floats(1, 200), st.integers(0, 2**16), st.sampled_from(["graph", *"ws"]))
 def test_no_cluster_is_over_the_weight_save_single_items(vectors: np.ndarray, most: float, seed: int, how: str) -> None:
     clustering = {"graph": GraphClustering(), "w": Stubborn("whole"), "s": Stubborn("sheds one")}[how]
@@ -89,7 +89,7 @@ def test_weights_out_of_range_are_refused(weights: np.ndarray, most: float, mess
         limit_weight([np.arange(4)], np.eye(4), weights, most, GraphClustering())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(partitions.vectors.filter(lambda vectors: len(vectors) > 1), st.randoms(use_true_random=False))
 def test_halves_are_two_and_do_not_depend_on_the_order(vectors: np.ndarray, random: object) -> None:
     order = list(range(len(vectors)))
@@ -122,7 +122,7 @@ def test_halves_of_more_rows_than_dimensions() -> None:
 # Distinct rows
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(partitions.vectors)
 def test_distinct_rows_account_for_every_position_once(vectors: np.ndarray) -> None:
     distinct = Distinct.of(vectors)

@@ -25,7 +25,7 @@ clusterings = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(partitions.vectors, clusterings)
 def test_every_item_is_in_a_cluster_and_no_cluster_is_over_its_limit(
     vectors: np.ndarray, clustering: GraphClustering
@@ -37,7 +37,7 @@ def test_every_item_is_in_a_cluster_and_no_cluster_is_over_its_limit(
     assert (parents <= (clustering.max_parents if clustering.overlap_threshold else 1)).all()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(partitions.vectors, clusterings, st.randoms(use_true_random=False))
 def test_the_order_of_the_input_has_no_influence(
     vectors: np.ndarray, clustering: GraphClustering, random: object
@@ -48,7 +48,7 @@ def test_the_order_of_the_input_has_no_influence(
     assert contents(clustering.cluster(shuffled), shuffled) == contents(clustering.cluster(vectors), vectors)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(partitions.clouds, st.floats(0.01, 1000))
 def test_only_directions_count(vectors: np.ndarray, length: float) -> None:
     scaled = vectors * 2.0 ** round(np.log2(length))  # powers of two: the same bits after normalising

@@ -31,7 +31,7 @@ def test_small_numbers_of_items(n: int) -> None:
     check_cover(UMAPGMMClustering().cluster(vectors), n)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(partitions.vectors, st.sampled_from([1, 2, 10]), st.randoms(use_true_random=False))
 def test_every_item_is_in_a_cluster_in_any_order_of_the_input(
     vectors: np.ndarray, n_components: int, random: object

@@ -48,7 +48,7 @@ def test_foreign_nodes_stay_where_they_were():
 nodes = st.sampled_from([*"abcdexy", ABC, DE, ROOT, None])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(nodes, max_size=12, unique_by=lambda n: n if n is not None else object()), st.floats(0.01, 1))
 def test_nothing_is_said_twice_and_nothing_is_lost(ranking, min_coverage):
     chosen = condense(ranking, TREE, ALL, min_coverage)

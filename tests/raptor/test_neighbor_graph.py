@@ -10,7 +10,7 @@ from llama_index.raptor.clustering.neighbor_graph import fuzzy_graph, scaled_gra
 
 
 @pytest.mark.parametrize("make", [scaled_graph, fuzzy_graph])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(vectors=partitions.clouds.filter(lambda vectors: len(vectors) > 1), k=st.integers(1, 20))
 def test_graphs_are_symmetric_and_keep_every_row_connected(make: object, vectors: np.ndarray, k: int) -> None:
     rows = directions(vectors)

@@ -72,7 +72,7 @@ def test_without_lexical_weight_the_order_is_that_of_the_cosines(index: RaptorIn
         assert {w.lexical for w in why} == {0.0}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     st.lists(
         st.lists(st.sampled_from(["silk", "loom", "bread", "lamp", "oil"]), min_size=1, max_size=5),

@@ -90,7 +90,7 @@ def slow_traversal(state: RaptorState, vector, beam: int, shown: set[str]) -> di
 cases = st.tuples(st.integers(0, 10**6), st.integers(1, 20), st.integers(0, 4), st.integers(0, 2**12 - 1))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases)
 def test_without_words_both_searches_equal_the_slow_ones_by_cosine(case):
     seed, k, unwritten, bits = case
@@ -112,7 +112,7 @@ def test_without_words_both_searches_equal_the_slow_ones_by_cosine(case):
             assert found_below == pytest.approx({node: wanted[node] for node in slow}, abs=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases, st.sampled_from([0.0, 0.6, 2.0]))
 def test_summaries_take_part_if_they_are_about_as_near_as_the_nearest_chunk(case, margin):
     seed, k, unwritten, _ = case
@@ -149,7 +149,7 @@ def test_a_traversal_takes_children_of_kept_nodes_only():
     assert [[n for n, _ in best] for best in steps_of(state, scores, Descent(1))] == [[left], ["a"]]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(cases, st.integers(0, 4), st.one_of(st.none(), st.integers(1, 4)), st.one_of(st.none(), st.floats(-1, 1)))
 def test_a_traversal_keeps_what_it_is_told_to_on_the_layers_it_is_told_to(case, start, layers, least):
     seed, k, unwritten, _ = case

@@ -101,7 +101,7 @@ leaves = [f"n{i:02d}" for i in range(16)]
 group = st.lists(st.sampled_from(leaves), min_size=1, max_size=6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(group, max_size=6), st.lists(st.sampled_from(leaves), max_size=16), st.randoms(use_true_random=False))
 def test_random_edits_keep_the_invariants(groups, doomed, random):
     tree = Tree().join(groups)

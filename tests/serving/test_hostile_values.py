@@ -115,7 +115,7 @@ options = st.one_of(
 def test_odd_filters_and_ids_answer_as_in_memory_and_leave_the_database_as_it_was(pair: Pair) -> None:
     before, plain = pair.held(), answer(pair.served, "sync")
 
-    @settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=12, database=None, suppress_health_check=list(HealthCheck))
     @given(options, st.sampled_from(["sync", "async"]))
     def ask(restriction: dict[str, Any], how: str) -> None:
         ours, theirs = answer(pair.served, how, **restriction), answer(pair.twin, "sync", **restriction)

@@ -72,6 +72,7 @@ def until(look: Callable[[], Any]) -> Any:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_workers_answer_with_what_background_tasks_have_written(database: str, tmp_path: Path) -> None:
     pytest.importorskip("celery")
     if not os.environ.get("REDIS_URL"):

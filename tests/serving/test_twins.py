@@ -342,6 +342,7 @@ def twins(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return MethodTwins(tmp_path_factory.mktemp(request.param.name), request.param)
 
 
+@pytest.mark.slow
 def test_a_retriever_answers_from_stores_as_in_memory(twins: MethodTwins):
     found = {option: twins.compared(option, values) for option, values in twins.retrieving()}
     assert worse(twins.case.name, "", found) == {}

@@ -49,7 +49,7 @@ def test_each_calibration_by_hand():
 
 
 @pytest.mark.parametrize("name", CALIBRATIONS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(scores=st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
 def test_relevance_lies_between_0_and_1_and_keeps_the_order(name, scores):
     relevance = CALIBRATIONS[name](scores)

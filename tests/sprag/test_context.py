@@ -221,7 +221,7 @@ def test_a_section_ends_at_the_next_heading_of_its_level_or_a_higher_one():
     assert section_paths([]) == []
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(alphabet="#=-~` \nab<h1>/", max_size=60))
 def test_no_text_breaks_the_reading_of_headings(text):
     headings = headings_of(text)
@@ -260,7 +260,7 @@ def test_words_numbers_and_scripts_without_spaces():
     assert term_counts("") == {}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.lists(st.sampled_from(["tea", "cup", "pot", "2018", "东京"]), max_size=12), max_size=6), st.randoms()
 )

@@ -56,7 +56,7 @@ def test_chunks_out_of_order_are_not_cut_from_the_source_in_one_piece():
     assert joined_text([piece(13, 19), piece(0, 5)], {"d": SOURCE}) == "Second\n\nFirst"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from(["word", "东京", "a\u0301", "x.", " ", "\n\n", "  "]), min_size=1, max_size=30),
     st.lists(st.integers(0, 60), max_size=6),

@@ -189,7 +189,7 @@ def cases(draw):
 
 
 @both
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(case=cases())
 def test_every_rule_is_kept(select, case):
     values, documents, costs, given_limits = case
@@ -209,7 +209,7 @@ def test_every_rule_is_kept(select, case):
     assert costs[taken == 1].sum() <= given_limits["overall_max_length"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(case=cases())
 def test_the_optimum_is_never_below_greedy_and_never_falls_with_the_budget(case):
     values, documents, costs, given_limits = case
@@ -226,7 +226,7 @@ def test_the_optimum_is_never_below_greedy_and_never_falls_with_the_budget(case)
 
 
 @both
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(case=cases())
 def test_chunks_of_a_document_without_hits_change_nothing(select, case):
     values, documents, costs, given_limits = case
@@ -239,7 +239,7 @@ def test_chunks_of_a_document_without_hits_change_nothing(select, case):
     assert moved == select(values, documents, costs, **given_limits)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.data())
 def test_the_leftmost_largest_of_any_range(values, data):
     first = data.draw(st.lists(st.integers(0, len(values) - 1), min_size=1, max_size=5))

@@ -64,7 +64,7 @@ def told(state: SpRAGState) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("salient_terms", [0, 2])
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(WRITES)
 def test_after_any_writes_it_is_that_of_all_rows(salient_terms: int, writes: list[tuple[str, int]]):
     grown = index(RuleContext(salient_terms=salient_terms))

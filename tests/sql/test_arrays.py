@@ -21,7 +21,7 @@ WRITTEN = {"text": text_array, "bytea": bytes_array, "bigint": integer_array}
         st.tuples(st.just("bigint"), st.lists(st.integers(-(2**63), 2**63 - 1))),
     )
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_array_comes_back(engine: Engine, case: tuple[str, list[Any]]) -> None:
     if engine.dialect.name == "sqlite":
         pytest.skip("SQLite takes JSON")

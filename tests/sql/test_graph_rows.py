@@ -106,7 +106,7 @@ def histories(draw):
 
 
 @given(histories())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_depend_on_what_is_there_not_on_how_it_came(graph, engine, small_segments, history):
     graph.drop()
     labels = {HUB: "hub", 8: "eight"}

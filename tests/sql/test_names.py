@@ -89,7 +89,7 @@ SOME_NAMES = st.lists(
 
 
 @given(SOME_NAMES, st.lists(st.tuples(WORDS, st.booleans()), max_size=9), st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_random_names_in_random_questions(graph, names, words, data):
     graph.drop()
     store(graph, names)
@@ -105,7 +105,7 @@ def test_random_names_in_random_questions(graph, names, words, data):
     st.lists(st.text("aB Яя東", max_size=8).map(normalise).filter(bool).filter(of_one_kind), max_size=6, unique=True),
     st.text("aB Яя東?"),
 )
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_random_characters(graph, names, question):
     graph.drop()
     store(graph, names)

@@ -136,7 +136,7 @@ HISTORIES = st.lists(st.dictionaries(KEYS, st.integers(1, 3), max_size=40), min_
 
 
 @given(HISTORIES)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_are_what_a_dictionary_holds_after_any_changes(
     new_stores: Callable[[], Stores], small_segments: None, history: list[dict[tuple[int, int, int, int], int]]
 ) -> None:

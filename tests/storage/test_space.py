@@ -169,7 +169,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_are_what_a_dictionary_holds_after_any_writes(
     new_space: NewSpace, operations: Sequence[tuple[bool, Sequence[int], int]]
 ) -> None:

@@ -48,7 +48,7 @@ def test_scores_are_those_of_the_index_in_memory_to_the_last_bit(words: Words) -
 
 
 @pytest.mark.usefixtures("sizes")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

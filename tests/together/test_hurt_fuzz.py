@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
 from tests.cases import CASES, Case, ask, chunks
@@ -31,7 +31,7 @@ PIECES = [
 texts = st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(
     st.characters(exclude_categories=("Cs",)), max_size=80
 )
-quick = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=60, derandomize=True)
 
 
 @pytest.mark.parametrize("case", READERS, ids=lambda case: case.name)

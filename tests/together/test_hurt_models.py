@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import StorageContext
 from llama_index.core.schema import TextNode
@@ -112,7 +112,7 @@ def test_no_reply_whatever_breaks_a_build(case: Case, tmp_path_factory):
     said = [""]
     with LLMServer(lambda asked: said[0]) as server:
 
-        @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+        @settings(max_examples=25, derandomize=True)
         @given(shards.map("".join) | st.text(max_size=60))
         def broken(reply: str) -> None:
             said[0] = reply

@@ -6,9 +6,9 @@ made to be hard for it, so that this is so. No time is measured: all numbers are
 reads a third of the texts; `ALL_TEXTS=1` gives each all of them.
 """
 
-import ast
 import os
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.house import modules, parse
+from tests.house import modules
 from tests.long_texts import long_texts
 from tests.readers import READERS
 from tests.regex_steps import TooManyStepsError, hard_texts, steps_of
@@ -39,6 +39,7 @@ SHORT = {"llama_index.ragkit.text.code_lines._FORMS"}  # reads lines of at most 
 ROOT = Path(__file__).parents[2]
 MODULES = {name: path for folder in ROOT.glob("llama_index_*/llama_index/*") for name, path in modules(folder).items()}
 SCANNING = {"search", "finditer", "findall", "sub", "subn", "split"}
+USE = re.compile(rf"(?<![\w.])(?<!>>> )(\w+)\.({'|'.join(sorted(SCANNING))}|match|fullmatch)\b")
 
 texts_of = cache(long_texts)
 
@@ -70,19 +71,13 @@ def grows_faster(work: Work, name: str, text: str) -> bool:
 
 def expressions() -> dict[str, tuple[re.Pattern[str], set[str]]]:
     """The regular expressions of all modules by their names, and how each is used: "search", "match", "fullmatch"."""
-    used: defaultdict[str, set[str]] = defaultdict(set)
+    used: defaultdict[re.Pattern[str], set[str]] = defaultdict(set)
     for module, path in MODULES.items():
-        homes = {name.name: f"{node.module}.{name.name}" for node in nodes(path, ast.ImportFrom) for name in node.names}
-        for node in nodes(path, ast.Attribute):
-            if isinstance(node.value, ast.Name) and node.attr in {*SCANNING, "match", "fullmatch"}:
-                home = homes.get(node.value.id, f"{module}.{node.value.id}")
-                used[home].add("search" if node.attr in SCANNING else node.attr)
-    found = {f"{space['__name__']}.{name}": pattern for space, name, pattern in patterns()}
-    return {name: (pattern, used[name]) for name, pattern in found.items() if name in used}
-
-
-def nodes(path: Path, kind: type) -> Iterator:
-    return (node for node in ast.walk(parse(path)) if isinstance(node, kind))
+        for name, method in USE.findall(path.read_text(encoding="utf-8")):
+            if isinstance(pattern := getattr(sys.modules.get(module), name, None), re.Pattern):
+                used[pattern].add("search" if method in SCANNING else method)
+    names = {pattern: f"{space['__name__']}.{name}" for space, name, pattern in patterns() if pattern in used}
+    return {name: (pattern, used[pattern]) for pattern, name in names.items()}
 
 
 EXPRESSIONS = expressions()
@@ -105,10 +100,5 @@ def test_a_regular_expression_reads_each_character_a_limited_number_of_times(nam
 
 def test_every_regular_expression_has_a_name():
     """One that is made where it is used would not be found."""
-    made = [
-        f"{module}:{node.lineno}"
-        for module, path in MODULES.items()
-        for node in nodes(path, ast.Attribute)
-        if isinstance(node.value, ast.Name) and node.value.id == "re" and node.attr in {*SCANNING, "match", "fullmatch"}
-    ]
-    assert made == []
+    uses = [(module, name) for module, path in MODULES.items() for name, _ in USE.findall(path.read_text("utf-8"))]
+    assert [module for module, name in uses if name == "re"] == []
