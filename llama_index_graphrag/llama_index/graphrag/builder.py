@@ -212,8 +212,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         if state.is_part or state.judgements or self._links_differ:
             return {}
         graph = pack_graph(state.graph, state.everything.arrays)
-        reports = {key: report.record() for key, report in state.reports.items()}
-        return nested({"graph": graph, "reports": PackedMapping.to_arrays(reports)})
+        return nested({"graph": graph, "reports": PackedMapping.to_arrays(state.reports, WrittenReport.record)})
 
     def load_arrays(self, arrays: Arrays) -> GraphRAGState | None:
         """The state of :meth:`arrays_of`, of which objects are made when they are asked for."""

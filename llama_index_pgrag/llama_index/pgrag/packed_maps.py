@@ -31,8 +31,8 @@ class _WholeMaps:
 
 def pack_maps(graph: PseudoGraph) -> Arrays:
     """The arrays of a whole graph without vectors of cells."""
-    facts = {node_id: NodeRow(own).record() for node_id, own in graph.of_node.items()}
-    return nested({"facts": PackedMapping.to_arrays(facts), "links": graph.name_links.arrays()})
+    facts = PackedMapping.to_arrays(graph.of_node, lambda own: NodeRow(own).record())
+    return nested({"facts": facts, "links": graph.name_links.arrays()})
 
 
 def unpack_maps(arrays: Arrays, chunks: Snapshot) -> PseudoGraph:

@@ -49,13 +49,14 @@ class SpRAGState:
 
     def arrays(self) -> Arrays:
         """The data of a whole index besides its vectors, as arrays."""
-        parts = {
-            "documents": {key: entry.as_json() for key, entry in self.documents.items()},
-            "document_of": self.document_of,
-            "headers": self.headers,
-        }
-        packed = {name: PackedMapping.to_arrays(values) for name, values in parts.items()}
-        return nested({**packed, "lexical": (self.lexical or LexicalIndex()).arrays})
+        return nested(
+            {
+                "documents": PackedMapping.to_arrays(self.documents, DocumentEntry.as_json),
+                "document_of": PackedMapping.to_arrays(self.document_of),
+                "headers": PackedMapping.to_arrays(self.headers),
+                "lexical": (self.lexical or LexicalIndex()).arrays,
+            }
+        )
 
     @classmethod
     def of_arrays(cls, arrays: Arrays, chunks: Snapshot, plain: Snapshot) -> "SpRAGState":

@@ -52,7 +52,7 @@ def pack_graph(graph: StatementGraph, arrays: GraphArrays) -> Arrays:
             "entities": {name: getattr(entities, name) for name in _COLUMNS},
             "naming": {name: getattr(naming, name) for name in _NAMING},
             "short": PackedMapping.to_arrays(graph.short),
-            "chunks": PackedMapping.to_arrays({i: _values(chunk) for i, chunk in graph.chunks.items()}),
+            "chunks": PackedMapping.to_arrays(graph.chunks, _values),
         }
     )
 

@@ -259,12 +259,13 @@ class NameLinks:
         names = np.array([i for i, name in enumerate(self.names) if name], np.int64)
         column = np.full(len(self.names), -1)
         column[names] = np.arange(len(names))
-        mentions = {i: m._replace(columns=column[list(m.columns)].tolist()) for i, m in self.mentions.items()}
         matrices = {name: getattr(self, name)[:, names] for name in _MATRICES}
         return nested(
             {
                 "names": PackedPhrases.to_arrays([self.names[i] for i in names.tolist()]),
-                "mentions": PackedMapping.to_arrays(mentions),
+                "mentions": PackedMapping.to_arrays(
+                    self.mentions, lambda found: found._replace(columns=column[list(found.columns)].tolist())
+                ),
                 **{name: {"indptr": m.indptr, "indices": m.indices} for name, m in matrices.items()},
             }
         )

@@ -34,9 +34,15 @@ class PackedMapping(Mapping[str, T], Generic[T]):
         self._asked = 0
 
     @staticmethod
-    def to_arrays(values: Mapping[str, Any]) -> Arrays:
-        """The form in which JSON values are kept."""
-        names, packed = PackedNames.of(PackedWords(list(values))), PackedWords(list(map(json.dumps, values.values())))
+    def to_arrays(values: Mapping[str, T], plain: Callable[[T], Any] = lambda value: value) -> Arrays:
+        """The form in which values are kept.
+
+        Parameters
+        ----------
+        plain : a value -> its JSON value, which is made when it is written
+        """
+        names = PackedNames.of(PackedWords(list(values)))
+        packed = PackedWords([json.dumps(plain(value)) for value in values.values()])
         (letters, ends), (sums, places), (content, content_ends) = names.names.arrays, names.arrays, packed.arrays
         return {
             "names": letters, "name_ends": ends, "sums": sums, "places": places, "values": content,

@@ -69,8 +69,8 @@ class Tree:
 
     def packed(self) -> dict[str, Arrays]:
         """The tree as arrays in two parts."""
-        summaries = {name: (summary.level, summary.children) for name, summary in self.summaries.items()}
-        return {"summaries": PackedMapping.to_arrays(summaries), "parents": PackedMapping.to_arrays(self.parents)}
+        summaries = PackedMapping.to_arrays(self.summaries, lambda summary: (summary.level, summary.children))
+        return {"summaries": summaries, "parents": PackedMapping.to_arrays(self.parents)}
 
     @property
     def height(self) -> int:
