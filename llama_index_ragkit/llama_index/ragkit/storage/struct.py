@@ -101,6 +101,11 @@ class DerivedStruct(IndexStruct):
             raise damaged("an index", error) from None
         return struct
 
+    def to_dict(self, encode_json: bool = False) -> dict[str, Any]:
+        """The values of all fields; core's own takes a millisecond, twice a write."""
+        values: dict[str, Any] = _adapter(type(self)).dump_python(self, warnings=False)
+        return values
+
     @property
     def in_stores(self) -> bool:
         """Whether its vectors are only in vector stores, and no process holds all of the index."""
