@@ -10,7 +10,7 @@ from tests.page_types import module
 from tests.pages import ROOT
 from tests.preamble import PREAMBLE
 
-# Writes are ended at every call that they make, as they are by default, in test_faults.py.
+# By default a write is ended at every call; test_faults_catch.py does that, and test_faults.py has all indexes.
 FEWER_POINTS = "\nfrom llama_index.ragkit.testing import index_kit\n\nindex_kit.FaultTests.points = 3\n"
 
 
