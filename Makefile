@@ -22,13 +22,23 @@ DEMO_VENV ?= .venv-demo
 DOCS_VENV ?= .venv-docs
 JOBS ?= auto
 BIN := $(abspath $(VENV))/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 DEMO_PIP := $(DEMO_VENV)/bin/python -m pip --disable-pip-version-check --no-input
 export QUESTION
+# uv reads no settings of pip.
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 DISTS := $(sort $(wildcard llama_index_*))
 NAMES := $(DISTS:llama_index_%=%)
 
 .PHONY: env demo test check snippets format docs wheels release oldest constraints clean
+
+# Installs requirements into an environment: $(call install,environment,requirements). uv takes a sixth of pip's time;
+# where it fails, say for an index that only pip's own configuration names, pip installs.
+define install
+$(1)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --constraint constraints.txt uv
+$(1)/bin/uv pip install --quiet --python $(1)/bin/python --constraint constraints.txt --requirement $(2) || \
+	$(1)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --constraint constraints.txt --requirement $(2)
+endef
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
@@ -37,13 +47,12 @@ $(VENV)/.python:
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.python constraints.txt requirements-dev.txt $(DISTS:%=%/pyproject.toml)
-	$(PIP) install --quiet --constraint constraints.txt --requirement requirements-dev.txt
+	$(call install,$(VENV),requirements-dev.txt)
 	touch $@
 
 $(DOCS_VENV)/.installed: constraints.txt requirements-docs.txt
 	test -d $(DOCS_VENV) || $(PYTHON) -m venv $(DOCS_VENV)
-	$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
-		--constraint constraints.txt --requirement requirements-docs.txt
+	$(call install,$(DOCS_VENV),requirements-docs.txt)
 	touch $@
 
 # pip says 300 lines: one line counts its packages, and $(DEMO_VENV)/install.log keeps the lines.
