@@ -24,13 +24,14 @@ JOBS ?= auto
 BIN := $(abspath $(VENV))/bin
 DEMO_PIP := $(DEMO_VENV)/bin/python -m pip --disable-pip-version-check --no-input
 export QUESTION
-# uv reads no settings of pip.
+# NLTK refuses to read files that are linked from a cache, and uv reads no settings of pip.
+export UV_LINK_MODE := copy
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 DISTS := $(sort $(wildcard llama_index_*))
 NAMES := $(DISTS:llama_index_%=%)
 
-.PHONY: env demo test check snippets format docs wheels release oldest constraints clean
+.PHONY: env demo test check lint types page_types snippets format docs wheels release oldest constraints clean
 
 # Installs requirements into an environment: $(call install,environment,requirements). uv takes a sixth of pip's time;
 # where it fails, say for an index that only pip's own configuration names, pip installs.
@@ -87,10 +88,16 @@ demo: $(DEMO_VENV)/.installed
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-check: $(VENV)/.installed
+check: lint types page_types
+
+lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed
 	$(BIN)/mypy $(NAMES:%=-p llama_index.%)
+
+page_types: $(VENV)/.installed
 	$(BIN)/python -m tests.page_types
 
 snippets: $(VENV)/.installed
@@ -115,7 +122,7 @@ release: $(VENV)/.installed
 
 oldest: $(VENV)/.installed
 	$(PYTHON) -m venv .venv-oldest
-	$(BIN)/uv pip install --quiet --link-mode copy --python .venv-oldest/bin/python --resolution lowest-direct \
+	$(BIN)/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
 		--requirement requirements-oldest.txt
 	.venv-oldest/bin/python -m pytest $(NAMES:%=tests/%) tests/lifecycle tests/conformance $(ARGS)
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -34,14 +35,15 @@ from tests.storage.rows import DIM, FILTERS, STORES, Approximate, all_of, exact,
 from tests.together.stores import lancedb, postgres, qdrant
 
 from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows
-from llama_index.ragkit.errors import HalfWrittenError, StorageError, UnsupportedStoreError
+from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, StorageError, UnsupportedStoreError
 from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.shared_store_search import SPACE, label_of
 from llama_index.ragkit.storage.stored_space import StoredSpace
-from llama_index.ragkit.vectors.filters import matches
-from llama_index.ragkit.vectors.relaxed_filters import relaxed
+from llama_index.ragkit.vectors.filters import matches, select
+from llama_index.ragkit.vectors.relaxed_filters import is_comparable, relaxed
+from llama_index.ragkit.vectors.snapshot import Hits
 
 
 class OfDocuments(MatrixVectorStore):
@@ -230,17 +232,17 @@ def test_only_equality_goes_down_to_a_store() -> None:
         (all_of(*[same] * 101), all_of(*[asked] * 100)),
         (all_of(*[same] * 101, condition=FilterCondition.OR), None),
     ):
-        assert relaxed(filters, numbers=True) == wanted
+        assert relaxed(filters, "as JSON") == wanted
         if filters is not None and wanted is None:
-            assert relaxed(filters, numbers=False) is None
+            assert relaxed(filters, "as text") is None
 
 
 def test_stores_that_compare_in_ways_of_their_own_are_asked_for_texts_under_plain_keys_alone() -> None:
     town = where("town", "O'Brien")
-    assert relaxed(all_of(town), numbers=False) == all_of(one_of("town", "O'Brien"))
+    assert relaxed(all_of(town), "as text") == all_of(one_of("town", "O'Brien"))
     for kept_from_it in (where("year", 1903), where("at.town", "Ayr"), where("town", [1, 2], FilterOperator.IN)):
-        assert relaxed(all_of(kept_from_it), numbers=False) is None
-        assert relaxed(all_of(kept_from_it), numbers=True) is not None
+        assert relaxed(all_of(kept_from_it), "as text") is None
+        assert relaxed(all_of(kept_from_it), "as JSON") is not None
 
 
 VALUES = st.one_of(
@@ -253,13 +255,71 @@ def test_whatever_passes_a_filter_passes_what_goes_down_to_the_store(
     have: Any, operator: FilterOperator, want: Any
 ) -> None:
     filter_ = MetadataFilter.model_construct(key="k", value=want, operator=operator)
-    pushed = relaxed(MetadataFilters.model_construct(filters=[filter_], condition=FilterCondition.AND), numbers=True)
+    pushed = relaxed(MetadataFilters.model_construct(filters=[filter_], condition=FilterCondition.AND), "as JSON")
     try:
         passes = matches(have, filter_)
     except TypeError:  # cannot be compared, which is told when the filter is checked again
         return
     if passes and pushed is not None:
         assert (have if isinstance(have, str) else json.dumps(have)) in pushed.filters[0].value  # type: ignore[union-attr]
+
+
+CONDITIONS = st.builds(
+    where,
+    st.sampled_from(["year", "tags", "ref_doc_id"]),
+    st.sampled_from([1903, "d3", "a"]),
+    st.sampled_from([FilterOperator.EQ, FilterOperator.NE, FilterOperator.GT, FilterOperator.CONTAINS]),
+)
+
+
+def groups(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[MetadataFilters]:
+    return st.builds(
+        lambda filters, condition: all_of(*filters, condition=condition),
+        st.lists(parts, max_size=3),
+        st.sampled_from(list(FilterCondition)),
+    )
+
+
+@given(st.recursive(groups(CONDITIONS), lambda group: groups(CONDITIONS | group), max_leaves=4))
+def test_a_store_that_compares_as_the_index_does_leaves_out_no_row_that_passes(filters: MetadataFilters) -> None:
+    rows = space_rows(20)
+    stored = [{key: value for key, value in one.items() if is_comparable(value)} for one in rows.metadatas]
+    ours, its = (MatrixVectorStore(stores_text=False) for _ in range(2))
+    ours.put(rows.ids, rows.vectors, ref_doc_ids=rows.ref_doc_ids, metadatas=rows.metadatas)
+    its.put(rows.ids, rows.vectors, metadatas=stored)
+    try:
+        passing = select(ours.snapshot(), filters)
+        found = select(its.snapshot(), relaxed(filters, "as here"))
+    except ConfigurationError:  # the index tells it, or asks the store without the filter
+        return
+    assert not np.any(passing & ~found)
+
+
+def test_a_store_that_compares_as_the_index_does_is_asked_once_with_the_whole_filter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[int, MetadataFilters]] = []
+    query_many = MatrixVectorStore.query_many
+
+    def noted(self: MatrixVectorStore, vectors: Any, k: int, **kwargs: Any) -> list[Hits]:
+        asked.append((k, kwargs["filters"]))
+        return query_many(self, vectors, k, **kwargs)
+
+    monkeypatch.setattr(MatrixVectorStore, "query_many", noted)
+    store, records, rows = MatrixVectorStore(), records_of("u"), space_rows(700)
+    space = StoredSpace("chunks", "u", store, records)
+    run_steps(space.put(rows))
+    late = all_of(where("year", 1908, FilterOperator.GTE))
+    vector = unit_rows(1, seed=5)[0]
+    assert answer(space, vector, 50, late) == exact(rows, vector, 50, lambda i: i % 10 >= 8)
+    assert [k for k, _ in asked] == [100]
+
+    # A year of another index that shares the store is a text.
+    other = StoredSpace("chunks", "other", store, records_of("other"))
+    run_steps(other.put(replace(space_rows(3, seed=9, prefix="o"), metadatas=[{"year": "unknown"}] * 3)))
+    assert answer(space, vector, 50, late) == exact(rows, vector, 50, lambda i: i % 10 >= 8)
+    with pytest.raises(ConfigurationError, match="'unknown'"):
+        answer(other, vector, 3, late)
 
 
 class Counting(MatrixVectorStore):

@@ -89,7 +89,7 @@ def space_rows(count: int, seed: int = 0, prefix: str = "r") -> SpaceRows:
         vectors=unit_rows(count, seed),
         keys=[f"k{i:04d}" for i in range(count)],
         ref_doc_ids=[f"d{i % 7}" for i in range(count)],
-        metadatas=[{"year": 1900 + i % 10, "tags": ["a", "b"][: i % 3]} for i in range(count)],
+        metadatas=[{"year": (1900 if i % 3 else 1900.0) + i % 10, "tags": ["a", "b"][: i % 3]} for i in range(count)],
     )
 
 

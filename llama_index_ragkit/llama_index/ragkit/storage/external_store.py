@@ -18,12 +18,13 @@ from llama_index.core.vector_stores.types import (
 from numpy.typing import NDArray
 
 from llama_index.ragkit.adapter_internals import is_pgvector, lacks_async_client, renew_connections
-from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
+from llama_index.ragkit.errors import ConfigurationError, StorageError, UnsupportedStoreError
 from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, call, gather, offload
 from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
+from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.relaxed_filters import relaxed
 
 __all__ = ["AT_ONCE", "QUOTING", "ExternalVectorStore", "search_at_once"]
@@ -43,12 +44,15 @@ _NO_DOCUMENT = "None"  # what core writes for a node without a document
 _APART = frozenset(
     {
         "llama_index.core.vector_stores.simple",
-        "llama_index.ragkit.vectors.matrix_vector_store",
         "llama_index.vector_stores.chroma.base",
         "llama_index.vector_stores.qdrant.base",
     }
 )
-_IDS_APART = _APART | {"llama_index.vector_stores.faiss.base", "llama_index.vector_stores.postgres.base"}
+_IDS_APART = _APART | {
+    "llama_index.ragkit.vectors.matrix_vector_store",
+    "llama_index.vector_stores.faiss.base",
+    "llama_index.vector_stores.postgres.base",
+}
 QUOTING = re.compile("['\"`\\\\\x00-\x1f\x7f]")  # what can end a quoted text, or escape its end
 
 
@@ -93,8 +97,12 @@ class ExternalVectorStore(ShortRepr):
         return bool(getattr(self.store, "flat_metadata", False))
 
     @property
+    def _made(self) -> BasePydanticVectorStore:
+        return getattr(self.store, "made", self.store)
+
+    @property
     def _module(self) -> str:
-        return type(getattr(self.store, "made", self.store)).__module__
+        return type(self._made).__module__
 
     def add(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
         """Write nodes, one row of `vectors` each; the store must not hold their ids yet.
@@ -283,10 +291,15 @@ class ExternalVectorStore(ShortRepr):
         ------
         StorageError
         """
-        asked = _joined(own, relaxed(filters, numbers=True))
+        asked = _joined(own, relaxed(filters, "as JSON"))
         if (found := (yield from offload(self._postgres.search, vectors, top_k, asked))) is not None:
             return found
-        pushed = relaxed(filters, numbers=False) if self._module in _APART and not self.is_flat else None
+        if type(self._made) is MatrixVectorStore:
+            try:
+                return (yield from offload(_nearest, self._made, vectors, top_k, own, filters))
+            except Exception as error:
+                raise self._failed("be searched", error) from error
+        pushed = relaxed(filters, "as text") if self._module in _APART and not self.is_flat else None
         tries = list({repr(each): each for each in (_joined(own, pushed), _joined(own, None), None)}.values())
         found = []
         for vector in vectors:
@@ -361,10 +374,9 @@ class ExternalVectorStore(ShortRepr):
         other methods run in threads. A `QdrantVectorStore` that lacks the client for these is called without; it may be
         bound to this thread.
         """
-        made = getattr(self.store, "made", self.store)
-        if is_pgvector(made):
+        if is_pgvector(self._made):
             return (yield from offload(fn, *args, **kwargs))
-        if lacks_async_client(made):
+        if lacks_async_client(self._made):
             return fn(*args, **kwargs)
         return (yield from call(fn, afn, *args, **kwargs))
 
@@ -388,6 +400,21 @@ class ExternalVectorStore(ShortRepr):
         if not reason:
             return f"It raised {type(error).__name__}."
         return f"Its error: {type(error).__name__}: {reason.rstrip('.')}."
+
+
+def _nearest(
+    store: MatrixVectorStore,
+    vectors: NDArray[np.float32],
+    top_k: int,
+    own: MetadataFilter | None,
+    filters: MetadataFilters | None,
+) -> list[list[str]]:
+    """The ids of :meth:`ExternalVectorStore.search` in a store that compares as the index does; no node is made."""
+    try:
+        found = store.query_many(vectors, top_k, filters=_joined(own, relaxed(filters, "as here")))
+    except ConfigurationError:  # a row has a value of another type; it may be the row of another index
+        found = store.query_many(vectors, top_k, filters=_joined(own, None))
+    return [hits.ids for hits in found]
 
 
 def _joined(own: MetadataFilter | None, filters: MetadataFilters | None) -> MetadataFilters | None:
