@@ -5,7 +5,7 @@ import os
 import sqlite3
 import ssl
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -45,7 +45,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _is_left(item: pytest.Item) -> bool:
     assert isinstance(item, pytest.Function)
-    return is_left(item.originalname, list(item.callspec.indices.values()) if hasattr(item, "callspec") else [])
+    if not hasattr(item, "callspec"):
+        return True
+    # Parameters that are given together are one.
+    others = {name.strip() for mark in item.iter_markers("parametrize") for name in _names(mark.args[0])[1:]}
+    places = {name: place for name, place in item.callspec.indices.items() if name not in others}
+    return is_left(item.originalname, places)
+
+
+def _names(argnames: str | Sequence[str]) -> Sequence[str]:
+    return argnames.split(",") if isinstance(argnames, str) else argnames
 
 
 def pytest_collection_finish() -> None:

@@ -1,10 +1,12 @@
-"""Of a grid that is sampled, each pair of values is left."""
+"""Of a grid of which half is run, each value is left, and each pair of values."""
 
 from itertools import combinations, product
 from pathlib import Path
 
 import pytest
 from tests.pairs import is_left
+
+pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parent
 SIZES = ([4, 5, 8], [2, 2, 2], [2, 3, 2, 5])
@@ -13,7 +15,7 @@ SIZES = ([4, 5, 8], [2, 2, 2], [2, 3, 2, 5])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_half_of_a_grid_has_all_pairs(sizes: list[int]) -> None:
     grid = list(product(*map(range, sizes)))
-    left = [places for places in grid if is_left("test_a", places)]
+    left = [places for places in grid if is_left("test_a", dict(enumerate(places)))]
     assert len(grid) // 2 <= len(left) <= (len(grid) + 1) // 2
     for one, other in combinations(range(len(sizes)), 2):
         pairs = {(places[one], places[other]) for places in left}
@@ -24,8 +26,30 @@ def test_half_of_a_grid_has_all_pairs(sizes: list[int]) -> None:
 def test_functions_of_two_parameters_have_both_parities(module: str) -> None:
     lines = (ROOT / module).read_text(encoding="utf-8").splitlines()
     names = [line[4:].split("(")[0] for line in lines if line.startswith("def test_") and "place: Place" in line]
-    assert {is_left(name, [0, 0]) for name in names} == {True, False}
+    assert {is_left(name, {"case": 0, "place": 0}) for name in names} == {True, False}
 
 
-def test_a_test_of_one_parameter_is_always_left() -> None:
-    assert all(is_left(name, [place]) for name in ("test_a", "test_b") for place in range(4))
+def test_a_test_of_the_methods_is_run_with_half_of_them() -> None:
+    halves = [{place for place in range(8) if is_left(name, {"case": place})} for name in ("test_a", "test_d")]
+    assert halves[0] | halves[1] == set(range(8))
+    assert [len(half) for half in halves] == [4, 4]
+
+
+def test_a_test_of_one_other_parameter_is_always_left() -> None:
+    assert all(is_left(name, {"kind": place}) for name in ("test_a", "test_b") for place in range(4))
+
+
+def test_parameters_that_are_given_together_are_one(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("from tests.conftest import pytest_collection_modifyitems")
+    pytester.makeini("[pytest]\nmarkers = pairs: half")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.pairs
+        @pytest.mark.parametrize("case, kind", [(n, n) for n in range(8)])
+        def test_of_both(case, kind):
+            pass
+        """
+    )
+    pytester.runpytest("-p", "no:cacheprovider").assert_outcomes(passed=4, deselected=4)

@@ -43,6 +43,7 @@ class OfCase(IndexHarness):
             index.rebuild()
 
 
+@pytest.mark.pairs
 class TestEveryIndex(OfCase, IndexConformance):
     @pytest.fixture(autouse=True, params=CASES, ids=lambda case: case.name)
     def _case(self, request: pytest.FixtureRequest) -> None:

@@ -9,6 +9,8 @@ from tests.processes import Worker
 
 from llama_index.ragkit import persist
 
+pytestmark = pytest.mark.pairs
+
 WORKER = """
 import sys
 from llama_index.core import Document, StorageContext

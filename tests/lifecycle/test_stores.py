@@ -17,6 +17,8 @@ from llama_index.ragkit import MatrixVectorStore, SQLiteKVStore
 from llama_index.ragkit.errors import StorageError, UnsupportedStoreError
 from llama_index.ragkit.testing import HashEmbedding
 
+pytestmark = pytest.mark.pairs
+
 
 class Minimal(BasePydanticVectorStore):
     """A store that has the mandatory methods and no others, like several on PyPI."""

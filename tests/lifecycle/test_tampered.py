@@ -13,6 +13,8 @@ from llama_index.ragkit import load_storage_context, persist
 from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError, RagKitError
 from llama_index.ragkit.testing import Fault, FaultyKVStore, faulty_context
 
+pytestmark = pytest.mark.pairs
+
 DOCUMENTS = [Document(text=f"{text} {TEXTS[i - 1]}", id_=f"D{i}") for i, text in enumerate(TEXTS)]
 
 

@@ -20,7 +20,7 @@ from tests.serving.places import PLACES, Kind, Place
 from llama_index.ragkit.errors import RagKitError
 from llama_index.ragkit.sql import make_engine, reading
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"), pytest.mark.pairs]
 
 QUESTION = "Where does the Rhone meet the Saone?"
 BREAKS_OUT = "A'; CREATE TABLE public.broke_out(a int); COMMIT; SELECT 1 AS distance WHERE 'a'='a"

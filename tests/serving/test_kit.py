@@ -22,6 +22,7 @@ from llama_index.ragkit.testing.index_kit import (
 )
 
 
+@pytest.mark.pairs
 class TestServedFromStores(
     OfCase, AsyncTests, BuildingTests, ConcurrencyTests, EngineTests, FilterTests, FusionTests, RetrievalTests,
     UpdatingTests,

@@ -22,7 +22,7 @@ from llama_index.ragkit.storage import commits
 from llama_index.ragkit.storage.commits import Commits
 from llama_index.ragkit.testing.index_kit.faults import KINDS, OPERATIONS
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"), pytest.mark.pairs]
 
 SPLIT = [SentenceSplitter(chunk_size=24, chunk_overlap=0)]
 BEFORE = [Document(id_="A", text=" ".join(TEXTS[:3])), Document(id_="B", text=" ".join(TEXTS[3:6]))]

@@ -13,6 +13,8 @@ from tests.serving.conftest import SERVED
 from tests.serving.fault_places import FAULT_PLACES
 from tests.serving.places import Place
 
+pytestmark = pytest.mark.pairs
+
 WORKER = """
 import sys, time
 from pathlib import Path

@@ -17,7 +17,7 @@ from tests.serving.test_life import SPLIT, documents, same
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, RagKitError
 from llama_index.ragkit.ray import build
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"), pytest.mark.pairs]
 
 
 def opened(case: Case, place: Place) -> Any:

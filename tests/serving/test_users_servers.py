@@ -27,7 +27,7 @@ from llama_index.ragkit.sql import SQLStorageContext, make_engine, storage_conte
 from llama_index.ragkit.sql.engine import in_turn, joined_snapshot, reading, snapshot
 from llama_index.ragkit.steps import run_steps
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"), pytest.mark.pairs]
 
 Record = Callable[[str, int], None]  # `record_property`: `benchmarks.reliability` prints how many trials there were
 

@@ -20,6 +20,8 @@ from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.vectors.cosine_trust import lexical_share
 
+pytestmark = pytest.mark.pairs
+
 METHODS = [case for case in CASES if case.name != "toy"]
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

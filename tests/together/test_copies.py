@@ -21,6 +21,8 @@ from llama_index.ragkit import HybridRetriever
 from llama_index.ragkit.sql import make_engine, storage_context
 from llama_index.ragkit.testing import HashEmbedding
 
+pytestmark = pytest.mark.pairs
+
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 Copying = Callable[[Any], Any]
 

@@ -15,6 +15,8 @@ from llama_index.ragkit import Estimate, ExtractiveSummarizer
 from llama_index.ragkit.index.dry_run import HashedWords, sample_of
 from llama_index.ragkit.text.tokens import count_tokens
 
+pytestmark = pytest.mark.pairs
+
 SUBJECTS = ("Ada Byron", "Charles Babbage", "the Royal Society", "Tern Rock", "Captain Hale", "the harbour of Oban")
 DEEDS = ("kept the lamp", "drew the engine", "wrote to the keeper", "paid for the tower", "repaired the bell")
 SPLIT = [SentenceSplitter(chunk_size=60, chunk_overlap=0)]

@@ -18,6 +18,8 @@ from tests.together.test_hurt_documents import CANARY, hostile_node, persisted, 
 from llama_index.ragkit.errors import LanguageModelError
 from llama_index.ragkit.steps import run_steps
 
+pytestmark = pytest.mark.pairs
+
 ASKING = [case for case in CASES if with_llm(case)]
 each_asking = pytest.mark.parametrize("case", ASKING, ids=lambda case: case.name)
 MARK = "Marmalade"

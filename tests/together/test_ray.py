@@ -19,7 +19,8 @@ SPLIT = {"chunk_size": 64, "chunk_overlap": 0}
 
 
 @pytest.mark.slow
-def test_indexes_take_what_extractors_read_on_ray():
+def test_indexes_take_what_extractors_read_on_ray(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RAY_worker_niceness", "0")  # other tests run beside it and would take the processor
     paths = os.pathsep.join([str(Path.cwd()), *sys.path])
     environment = {"env_vars": {"PYTHONPATH": paths}}
     try:
