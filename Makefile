@@ -37,7 +37,7 @@ NAMES := $(DISTS:llama_index_%=%)
 # where it fails, say for an index that only pip's own configuration names, pip installs.
 define install
 $(1)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --constraint constraints.txt uv
-$(1)/bin/uv pip install --quiet --compile-bytecode --python $(1)/bin/python --constraint constraints.txt --requirement $(2) || \
+$(1)/bin/uv pip install --quiet --python $(1)/bin/python --constraint constraints.txt --requirement $(2) || \
 	$(1)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --constraint constraints.txt --requirement $(2)
 endef
 
