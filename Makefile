@@ -24,10 +24,13 @@ JOBS ?= auto
 BIN := $(abspath $(VENV))/bin
 DEMO_PIP := $(DEMO_VENV)/bin/python -m pip --disable-pip-version-check --no-input
 export QUESTION
-# NLTK refuses to read files that are linked from a cache, and uv reads no settings of pip.
+# NLTK refuses to read files that are linked from a cache. uv reads no settings of pip, and by itself takes a package from
+# the first index that has it.
 export UV_LINK_MODE := copy
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
+export UV_EXTRA_INDEX_URL ?= $(PIP_EXTRA_INDEX_URL)
+export UV_INDEX_STRATEGY := unsafe-best-match
 DISTS := $(sort $(wildcard llama_index_*))
 NAMES := $(DISTS:llama_index_%=%)
 

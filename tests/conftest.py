@@ -47,10 +47,9 @@ def _is_left(item: pytest.Item) -> bool:
     assert isinstance(item, pytest.Function)
     if not hasattr(item, "callspec"):
         return True
-    # Parameters that are given together are one.
-    others = {name.strip() for mark in item.iter_markers("parametrize") for name in _names(mark.args[0])[1:]}
-    places = {name: place for name, place in item.callspec.indices.items() if name not in others}
-    return is_left(item.originalname, places)
+    # Parameters that are given together are a selection already.
+    together = any(len(_names(mark.args[0])) > 1 for mark in item.iter_markers("parametrize"))
+    return together or is_left(item.originalname, item.callspec.indices)
 
 
 def _names(argnames: str | Sequence[str]) -> Sequence[str]:

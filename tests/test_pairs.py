@@ -39,7 +39,7 @@ def test_a_test_of_one_other_parameter_is_always_left() -> None:
     assert all(is_left(name, {"kind": place}) for name in ("test_a", "test_b") for place in range(4))
 
 
-def test_parameters_that_are_given_together_are_one(pytester: pytest.Pytester) -> None:
+def test_parameters_that_are_given_together_are_all_left(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("from tests.conftest import pytest_collection_modifyitems")
     pytester.makeini("[pytest]\nmarkers = pairs: half")
     pytester.makepyfile(
@@ -50,6 +50,11 @@ def test_parameters_that_are_given_together_are_one(pytester: pytest.Pytester) -
         @pytest.mark.parametrize("case, kind", [(n, n) for n in range(8)])
         def test_of_both(case, kind):
             pass
+
+        @pytest.mark.pairs
+        @pytest.mark.parametrize("case", range(8))
+        def test_of_one(case):
+            pass
         """
     )
-    pytester.runpytest("-p", "no:cacheprovider").assert_outcomes(passed=4, deselected=4)
+    pytester.runpytest("-p", "no:cacheprovider").assert_outcomes(passed=12, deselected=4)

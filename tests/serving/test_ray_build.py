@@ -5,12 +5,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from llama_index.core import Document
 from tests.cases import CASES, Case, chunks
+from tests.serving.conftest import SERVED
 from tests.serving.places import PLACES, Place
 from tests.serving.test_life import SPLIT, documents, same
 
@@ -18,6 +20,13 @@ from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, 
 from llama_index.ragkit.ray import build
 
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"), pytest.mark.pairs]
+
+# Each method with one kind of store, and one method with both: what differs between stores, Ray does not touch.
+ON_RAY = [
+    (case, kind)
+    for case, kind in product(SERVED, PLACES)
+    if kind.name == "sqlite-lancedb" or (case.name, kind.name) == ("hipporag", "postgres-pgvector")
+]
 
 
 def opened(case: Case, place: Place) -> Any:
@@ -125,11 +134,8 @@ def two_workers() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_workers")
-@pytest.mark.parametrize("kind", [place for place in PLACES if place.name in ("sqlite-lancedb", "postgres-pgvector")])
+@pytest.mark.parametrize(("case", "kind"), ON_RAY, ids=lambda each: each.name)
 def test_workers_on_ray_build_the_index(case: Case, kind: Any, tmp_path: Path):
-    """Each method with one kind of store, and one method with both: what differs between stores, Ray does not touch."""
-    if kind.name == "postgres-pgvector" and case.name != "hipporag":
-        pytest.skip("built on Ray with the other stores")
     with ExitStack() as stack:
         place = Place(kind, tmp_path, stack)
         case.build([], storage_context=place.open(), transformations=SPLIT)
