@@ -4,7 +4,7 @@ import gc
 import os
 import sqlite3
 import ssl
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -35,7 +35,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Of tests that are marked `pairs`, half are run; with the environment variable GRID=whole all.
     """
     if os.environ.get("GRID") != "whole":
-        left_out = {item: None for item in items if item.get_closest_marker("pairs") and not _is_left(item)}
+        grid = _Places()
+        left_out = {item: None for item in items if item.get_closest_marker("pairs") and not grid.has_left(item)}
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
     count = Counter(item.path for item in items)
@@ -43,13 +44,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (-slow[item.path], -count[item.path]))
 
 
-def _is_left(item: pytest.Item) -> bool:
-    assert isinstance(item, pytest.Function)
-    if not hasattr(item, "callspec"):
-        return True
-    # Parameters that are given together are a selection already.
-    together = any(len(_names(mark.args[0])) > 1 for mark in item.iter_markers("parametrize"))
-    return together or is_left(item.originalname, item.callspec.indices)
+class _Places:
+    """The places of parameters among their values; pytest numbers the combinations instead."""
+
+    def __init__(self) -> None:
+        self._known: defaultdict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+
+    def has_left(self, item: pytest.Item) -> bool:
+        """Whether a test is one of its half; tests are to be given in their order."""
+        assert isinstance(item, pytest.Function)
+        # Parameters that are given together are a selection already.
+        if any(len(_names(mark.args[0])) > 1 for mark in item.iter_markers("parametrize")):
+            return True
+        places = {}
+        for name, value in item.callspec.params.items() if hasattr(item, "callspec") else ():
+            known = self._known[item.nodeid.split("[")[0], name]
+            places[name] = known.setdefault(id(value), len(known))
+        return is_left(item.originalname, places)
 
 
 def _names(argnames: str | Sequence[str]) -> Sequence[str]:

@@ -39,22 +39,36 @@ def test_a_test_of_one_other_parameter_is_always_left() -> None:
     assert all(is_left(name, {"kind": place}) for name in ("test_a", "test_b") for place in range(4))
 
 
-def test_parameters_that_are_given_together_are_all_left(pytester: pytest.Pytester) -> None:
+def test_each_value_of_a_grid_is_left(pytester: pytest.Pytester) -> None:
     pytester.makeconftest("from tests.conftest import pytest_collection_modifyitems")
     pytester.makeini("[pytest]\nmarkers = pairs: half")
     pytester.makepyfile(
         """
         import pytest
 
-        @pytest.mark.pairs
+        grid = pytest.mark.pairs
+
+        @pytest.fixture(params="abcdefgh")
+        def case(request):
+            return request.param
+
+        @grid
         @pytest.mark.parametrize("case, kind", [(n, n) for n in range(8)])
-        def test_of_both(case, kind):
+        def test_of_both_together(case, kind):
             pass
 
-        @pytest.mark.pairs
-        @pytest.mark.parametrize("case", range(8))
+        @grid
         def test_of_one(case):
+            pass
+
+        @grid
+        @pytest.mark.parametrize("how", "xy")
+        @pytest.mark.parametrize("kind", "xyz")
+        def test_of_all(case, kind, how):
             pass
         """
     )
-    pytester.runpytest("-p", "no:cacheprovider").assert_outcomes(passed=12, deselected=4)
+    done = pytester.runpytest("-p", "no:cacheprovider", "-v")
+    done.assert_outcomes(passed=8 + 4 + 24, deselected=4 + 24)
+    ran = [line.split("[")[1].split("]")[0] for line in done.outlines if "test_of_all[" in line]
+    assert {tuple(name.split("-")[:2]) for name in ran} == set(product("abcdefgh", "xyz"))

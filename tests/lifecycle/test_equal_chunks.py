@@ -4,8 +4,6 @@ import pytest
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from tests.cases import Case, retriever
 
-pytestmark = pytest.mark.pairs
-
 TEXT = "Marco Polo brought silk from Venice to the Khan."
 
 

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from tests.cases import Case, ask
 
-pytestmark = pytest.mark.pairs
-
 WORDS = ["loom", "silk", "Lyon", "engine", "cards", "漢字", "Ελλάδα", "l'été"]
 documents = st.dictionaries(
     st.sampled_from(["a", "b", "c", "d", "e"]),

@@ -9,8 +9,6 @@ from tests.processes import Worker
 
 from llama_index.ragkit import persist
 
-pytestmark = pytest.mark.pairs
-
 WORKER = """
 import sys
 from llama_index.core import Document, StorageContext

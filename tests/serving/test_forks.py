@@ -17,7 +17,6 @@ from tests.serving.conftest import SERVED
 from tests.serving.database import built, context, in_child
 
 pytestmark = [
-    pytest.mark.pairs,
     pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
 ]

@@ -11,8 +11,6 @@ from tests.together.plugins import rule_extractor
 
 from llama_index.ragkit.steps import run_steps
 
-pytestmark = pytest.mark.pairs
-
 READERS = [case for case in CASES if rule_extractor(case)]
 PIECES = [
     *(

@@ -14,8 +14,6 @@ from tests.together.plugins import with_llm
 from tests.together.server import client
 from tests.together.test_hurt_models import reading
 
-pytestmark = pytest.mark.pairs
-
 ASKING = [case for case in CASES if with_llm(case)]
 WORKERS = 2
 
