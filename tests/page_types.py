@@ -25,7 +25,7 @@ __all__ = ["Problem", "check", "main", "module"]
 # and postprocessors have no `index` among their fields. A page that passes is to be taken out.
 SKIPPED: frozenset[str] = frozenset()
 PACKAGES = [str(path) for path in sorted(ROOT.glob("llama_index_*"))]
-MYPY_LINE = re.compile(r"(?P<file>\w+\.py):(?P<line>\d+): error: (?P<message>.*)")
+MYPY_LINE = re.compile(r"(?:.*/)?(?P<file>\w+\.py):(?P<line>\d+): error: (?P<message>.*)")
 
 
 class Problem(NamedTuple):
@@ -49,7 +49,8 @@ def module(page: Path) -> str:
 def check(pages: Iterable[Path]) -> list[Problem]:
     """What both checkers find wrong on some pages, in the order of pages and lines."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name) / "pages"  # the package that pyproject.toml names
+        folder.mkdir()
         modules = {}
         for number, page in enumerate(pages):
             file = folder / f"page_{number}.py"
@@ -59,20 +60,13 @@ def check(pages: Iterable[Path]) -> list[Problem]:
 
 
 def run_mypy(folder: Path, modules: Mapping[str, str]) -> list[Problem]:
-    """The errors of `mypy --strict` without plugins; `modules` are the pages by file name."""
-    options = [
-        f"--config-file={os.devnull}",
-        f"--cache-dir={ROOT / '.mypy_cache' / 'pages'}",
-        "--strict",
-        "--allow-redefinition",  # the blocks of a page may use a name again
-        # Libraries of others may come without types, or be missing here.
-        "--disable-error-code=import-untyped",
-        "--disable-error-code=import-not-found",
-        "--allow-subclassing-any",
-        "--no-pretty",
-        "--no-error-summary",
-    ]
-    output = run([sys.executable, "-m", "mypy", *options, *modules], folder, {"MYPYPATH": os.pathsep.join(PACKAGES)})
+    """The errors of mypy, strict and without plugins; `modules` are the pages by file name.
+
+    It works as `make types` does, and so reads from its cache what that has checked.
+    """
+    files = [str(folder / name) for name in modules]
+    command = [sys.executable, "-m", "mypy", "--no-pretty", "--no-error-summary", *files]
+    output = run(command, ROOT, {"MYPYPATH": str(folder.parent)})
     found = [match for match in map(MYPY_LINE.fullmatch, output.splitlines()) if match]
     return [
         Problem(modules[match["file"]], int(match["line"]), f"mypy: {match['message']}")

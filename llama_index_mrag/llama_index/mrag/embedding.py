@@ -85,8 +85,8 @@ class SplitEmbedding(HeadEmbedding):
     def __init__(self, embed_model: EmbedType, num_heads: int | None = None, **kwargs: Any) -> None:
         check_count("num_heads", num_heads, 1, none_ok=True)
         model = resolve_embed_model(embed_model)
-        kwargs = {"model_name": model.model_name, "embed_batch_size": model.embed_batch_size, **kwargs}
-        super().__init__(embed_model=model, num_heads=num_heads, **kwargs)
+        named = {"model_name": model.model_name, "embed_batch_size": model.embed_batch_size}
+        super().__init__(**{**named, **kwargs, "embed_model": model, "num_heads": num_heads})
 
     @classmethod
     def class_name(cls) -> str:

@@ -144,7 +144,7 @@ class HeadEncoder:
             mask[i, : len(row)] = 1
         batch = {"input_ids": ids.to(self.device), "attention_mask": mask.to(self.device)}
         # A decoder would otherwise cache keys and values for generation.
-        return {**batch, "use_cache": False} if is_decoder(self.model.config) else batch  # type: ignore[dict-item]
+        return {**batch, "use_cache": False} if is_decoder(self.model.config) else batch
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Flat vectors of texts, shape (n, own_dim + num_heads * head_dim).
