@@ -14,7 +14,7 @@ from tests.preamble import PREAMBLE
 from llama_index.ragkit.testing import index_kit, store_kit
 
 # By default a write is ended at every call; test_faults_catch.py does that, and test_faults.py has all indexes.
-FEWER_POINTS = "\nfrom llama_index.ragkit.testing import index_kit\n\nindex_kit.FaultTests.points = 3\n"
+FEWER_POINTS = "\nfrom llama_index.ragkit.testing import index_kit\n\nindex_kit.FaultTests.points = 1\n"
 
 
 @pytest.mark.slow

@@ -17,11 +17,13 @@ from tests.serving.twins import Twins, random_writes
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.ray import build
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import GraphClustering, RaptorIndex, RaptorPostprocessor, RaptorRetriever
 from llama_index.raptor.tree_part import TreePart
 from llama_index.raptor.tree_rows import TreeRows, tree_of
+from llama_index.raptor.tree_view import TreeView
 
 SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
 
@@ -235,6 +237,20 @@ def test_of_a_filter_only_summaries_all_of_whose_chunks_pass_are_found(tmp_path:
         for summary in (each.node for each in found if "raptor_level" in each.node.metadata):
             leaves = twins.memory.leaves_of(summary.node_id)
             assert {twins.memory.state.chunks.metadata_of(leaf)["topic"] for leaf in leaves} == {topic}
+
+
+def test_below_a_summary_that_fails_a_filter_nothing_more_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    nodes = many(400)
+    for number, node in enumerate(nodes):
+        node.metadata["half"] = number % 2  # of the chunks of one topic
+    twins = TreeTwins(tmp_path, nodes)
+    storage, tree = twins.stored.storage, twins.memory.state.tree
+    rows, counts = run_steps(TreeRows(storage).above(["s0-001"])), reads(monkeypatch)
+    half = Selection(filters=MetadataFilters(filters=[MetadataFilter(key="half", value=1)]))
+    passing = run_steps(TreeView(storage, TreeRows(storage))._passing(rows, ["s0-001"], half))
+    lowest = {leaf for parent in tree.parents["s0-001"] for leaf in tree.leaves(parent)}
+    assert passing.keys() == {leaf for leaf in lowest if int(leaf[-3:]) % 2}
+    assert sum(counts) < 60
 
 
 def test_explanations_have_the_ways_from_the_roots_and_the_sources(tmp_path: Path):

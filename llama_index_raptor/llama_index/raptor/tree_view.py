@@ -243,17 +243,31 @@ class TreeView:
         texts: Mapping[str, Record] = {name: written[name] for name in summaries.ids}
         return replace(state, chunks=chunks, summaries=summaries, tree=closed_tree(rows), written=texts, rows=rows)
 
-    def _passing(self, rows: Rows, near: Iterable[str], selection: Selection) -> Steps[Rows]:
+    def _passing(self, rows: Rows, near: Sequence[str], selection: Selection) -> Steps[Rows]:
         """The rows that pass the filter: those of chunks that pass, and of summaries all of whose chunks do.
 
         With a metadata filter, a summary of more than 500 chunks passes only if all of them were read for others.
+
+        Parameters
+        ----------
+        near : chunks that pass
         """
         if selection.only is not None:
             return (yield from self._rows.within(near))
-        few = [node for node, row in rows.items() if row["level"] and row["chunks"] <= _MOST_CHECKED]
-        below = yield from self._rows.below(few)
-        chunks = yield from self._storage.space().described(_leaves(below), selection)
-        return (yield from self._rows.within(dict.fromkeys([*near, *chunks.ids])))
+        passing, failing = dict.fromkeys(near), set[str]()
+        few = {node: row for node, row in rows.items() if row["level"] and row["chunks"] <= _MOST_CHECKED}
+        # From the ground up: below a summary above a chunk that fails, nothing more is read.
+        for level in sorted({row["level"] for row in few.values()}):
+            here = [node for node, row in few.items() if row["level"] == level and node not in failing]
+            below = yield from self._rows.below(here)
+            new = [leaf for leaf in _leaves(below) if leaf not in passing and leaf not in failing]
+            found = yield from self._storage.space().described(new, selection)
+            passing |= dict.fromkeys(found.ids)
+            failing |= {leaf for leaf in _leaves(below) if leaf not in passing}
+            for node, row in sorted({**few, **below}.items(), key=lambda item: item[1]["level"]):
+                if not failing.isdisjoint(row["children"]):
+                    failing.add(node)
+        return (yield from self._rows.within(passing))
 
     def _below(self, summaries: Iterable[str], near: ChunkView, rows: Rows) -> Steps[Rows]:
         """The rows below summaries that have too few chunks near to the question."""
