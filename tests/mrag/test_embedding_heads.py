@@ -4,23 +4,29 @@ import asyncio
 import json
 import pickle
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import TextNode
+from tests.mrag.tiny import MODELS, attention_outputs, make, project
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+from llama_index.mrag import MRAGIndex, MultiHeadEmbedding
+from llama_index.ragkit.errors import ConfigurationError
 
-from llama_index.core import VectorStoreIndex  # noqa: E402
-from llama_index.core.schema import TextNode  # noqa: E402
-from tests.mrag.tiny import MODELS, attention_outputs, make, project  # noqa: E402
-
-from llama_index.mrag import MRAGIndex, MultiHeadEmbedding  # noqa: E402
-from llama_index.ragkit.errors import ConfigurationError  # noqa: E402
-
+# Not imported before a test runs: that takes seconds, in each process that collects tests.
+pytestmark = pytest.mark.skipif(
+    not (find_spec("torch") and find_spec("transformers")), reason="torch or transformers is missing"
+)
 TEXTS = ["the lamp", "a keeper of the light in the tower and the storm", "sea", "who rope the bell", "cake and fiddle"]
 DECODERS = ("llama", "mistral", "qwen3", "gpt2", "opt")
 each_model = pytest.mark.parametrize("name", MODELS)
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
 
 
 def embedding(folder, **kwargs) -> MultiHeadEmbedding:
@@ -30,7 +36,7 @@ def embedding(folder, **kwargs) -> MultiHeadEmbedding:
 @each_model
 @pytest.mark.parametrize("layer", [-1, 1])
 @pytest.mark.parametrize("pooling", ["last", "cls", "mean"])
-def test_heads_times_the_projection_are_the_attention(name, layer, pooling, tmp_path):
+def test_heads_times_the_projection_are_the_attention(torch, name, layer, pooling, tmp_path):
     model = embedding(make(name, tmp_path), layers=[layer], pooling=pooling)
     flat = model.get_text_embedding_batch(TEXTS)
     encoder = model.encoder
@@ -44,7 +50,7 @@ def test_heads_times_the_projection_are_the_attention(name, layer, pooling, tmp_
 
 @each_model
 @pytest.mark.parametrize("stored", ["cls_token", "lasttoken", None])
-def test_flat_vectors_have_the_cosines_of_the_models_own_embedding(name, stored, tmp_path):
+def test_flat_vectors_have_the_cosines_of_the_models_own_embedding(torch, name, stored, tmp_path):
     folder = make(name, tmp_path)
     if stored:  # as Sentence Transformers say it
         (folder / "1_Pooling").mkdir()
@@ -152,7 +158,7 @@ def test_instructions_stand_before_questions_and_texts(tmp_path):
     assert told.get_text_embedding("lamp") == plain.get_text_embedding("a lamp")
 
 
-def test_other_dtypes(tmp_path):
+def test_other_dtypes(torch, tmp_path):
     folder = make("llama", tmp_path)
     full = np.array(embedding(folder).get_text_embedding("the lamp"))
     half = embedding(folder, dtype="bfloat16")

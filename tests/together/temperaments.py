@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -124,6 +124,7 @@ def model(step: Step, temperament: str) -> ScriptedLLM:
     return ScriptedLLM(script)
 
 
+@cache
 def verdict(step: Step, temperament: str) -> str:
     """ "content", "failure", or what is neither."""
     try:
