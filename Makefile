@@ -34,7 +34,7 @@ export UV_INDEX_STRATEGY := unsafe-best-match
 DISTS := $(sort $(wildcard llama_index_*))
 NAMES := $(DISTS:llama_index_%=%)
 
-.PHONY: env demo test check lint types page_types snippets format docs wheels release oldest constraints clean
+.PHONY: env demo test collect check lint types page_types snippets format docs wheels release oldest constraints clean
 
 # Installs requirements into an environment: $(call install,environment,requirements). uv takes a sixth of pip's time;
 # where it fails, say for an index that only pip's own configuration names, pip installs.
@@ -90,6 +90,10 @@ demo: $(DEMO_VENV)/.installed
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# Finds all tests, and compiles what they import: after that, the processes of `make test` need not do it at once.
+collect: $(VENV)/.installed
+	$(BIN)/python -m pytest --collect-only -qq
 
 check: lint types page_types
 
