@@ -313,8 +313,8 @@ def test_the_page_has_the_answer_and_what_is_around_it(tmp_path: Path):
 change = TreeRows.change
 
 
-def keep_parents(self: TreeRows, new: Any, removed: Any, known: Any) -> Any:
-    yield from change(self, new, {}, known)
+def keep_parents(self: TreeRows, new: Any, removed: Any) -> Any:
+    yield from change(self, new, {})
     yield from self.forget(removed)
 
 

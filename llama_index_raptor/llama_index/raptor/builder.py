@@ -148,7 +148,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     def _remove(self, part: TreePart, chunks: Sequence[str]) -> Steps[None]:
         yield from part.read_around(chunks)
         changes: dict[str, tuple[str, ...]] = {chunk: () for chunk in chunks if chunk in part.tree.parents}
-        yield from part.forget(chunks)
+        yield from self._rows.forget(chunks)
         yield from self._writer(part).save(part.tree.replace(changes))
 
     def _add(self, part: TreePart, change: Change) -> Steps[None]:

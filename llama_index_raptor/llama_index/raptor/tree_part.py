@@ -45,7 +45,6 @@ class TreePart:
         self.written: Rows = {}
         self.nodes: dict[str, Summary | None] = {}
         self.texts: dict[str, Record | None] = {}
-        self._known: Rows = {}
 
     # -- reading ------------------------------------------------------------------------------------
 
@@ -65,11 +64,9 @@ class TreePart:
             rows |= yield from self._rows.of([node for node in (roots if grows else [highest]) if node not in rows])
         leaves = [] if new is None else [*(node for node, row in rows.items() if not row["level"]), *new]
         yield from self._take(rows, leaves)
-        self._known = rows
 
     def read_all(self) -> Steps[None]:
         """Read the whole tree and all chunks, except for vectors."""
-        self._known = {}  # a large tree is read again rather than held twice
         yield from self._take((yield from self._rows.all()), None)
 
     def _take(self, rows: Rows, leaves: Iterable[str] | None) -> Steps[None]:
@@ -89,16 +86,10 @@ class TreePart:
 
     # -- writing ------------------------------------------------------------------------------------
 
-    def forget(self, chunks: Collection[str]) -> Steps[None]:
-        """Delete the rows of chunks; :meth:`change` then takes them out of the summaries above."""
-        yield from self._rows.forget(chunks)
-        for chunk in chunks:
-            self._known.pop(chunk, None)
-
     def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary]) -> Steps[None]:
         """Store summaries that have no text yet, and delete others, whose texts are already deleted."""
         if new or removed:
-            yield from self._rows.change(new, removed, self._known)
+            yield from self._rows.change(new, removed)
             self.nodes |= {**dict.fromkeys(removed), **new}
 
     def put_texts(self, records: Mapping[str, Record], rows: SpaceRows) -> Steps[None]:

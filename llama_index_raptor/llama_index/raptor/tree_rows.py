@@ -141,19 +141,13 @@ class TreeRows:
         yield from self._put_roots(rows)
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in tree.summaries if name not in written])
 
-    def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary], known: Rows) -> Steps[None]:
+    def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary]) -> Steps[None]:
         """Store summaries that have no text yet, and delete others, whose texts are already deleted.
 
         The rows of their children name the stored ones as parents, and no longer the deleted ones.
-
-        Parameters
-        ----------
-        known : rows that need not be read; brought up to date
         """
         children = {child for part in (new, removed) for summary in part.values() for child in summary.children}
-        needed = children.union(new) - removed.keys()
-        rows = {node: known[node] for node in needed if node in known}
-        rows |= yield from self.of(sorted(needed - rows.keys()))
+        rows = yield from self.of(sorted(children.union(new) - removed.keys()))
         roots = [node for node, row in rows.items() if not row["parents"]]
         for name, summary in removed.items():
             for row in (rows[child] for child in summary.children if child in rows):
@@ -171,9 +165,6 @@ class TreeRows:
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in new])
         yield from self.forget(removed)
         yield from self._records.delete(_UNWRITTEN, removed)
-        known |= rows
-        for name in removed:
-            known.pop(name, None)
 
     def put_alone(self, chunks: Iterable[str]) -> Steps[None]:
         """Store chunks that are below no summary."""
