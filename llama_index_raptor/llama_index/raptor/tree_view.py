@@ -255,16 +255,16 @@ class TreeView:
         if selection.only is not None:
             return (yield from self._rows.within(near))
         passing, failing = dict.fromkeys(near), set[str]()
-        few = {node: row for node, row in rows.items() if row["level"] and row["chunks"] <= _MOST_CHECKED}
+        few = [node for node, row in rows.items() if row["level"] and row["chunks"] <= _MOST_CHECKED]
         # From the ground up: below a summary above a chunk that fails, nothing more is read.
-        for level in sorted({row["level"] for row in few.values()}):
-            here = [node for node, row in few.items() if row["level"] == level and node not in failing]
+        for level in sorted({rows[node]["level"] for node in few}):
+            here = [node for node in few if rows[node]["level"] == level and node not in failing]
             below = yield from self._rows.below(here)
             new = [leaf for leaf in _leaves(below) if leaf not in passing and leaf not in failing]
             found = yield from self._storage.space().described(new, selection)
             passing |= dict.fromkeys(found.ids)
-            failing |= {leaf for leaf in _leaves(below) if leaf not in passing}
-            for node, row in sorted({**few, **below}.items(), key=lambda item: item[1]["level"]):
+            failing |= set(new) - passing.keys()
+            for node, row in sorted({**rows, **below}.items(), key=lambda item: item[1]["level"]):
                 if not failing.isdisjoint(row["children"]):
                     failing.add(node)
         return (yield from self._rows.within(passing))
