@@ -5,7 +5,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from llama_index.core import StorageContext
 from llama_index.core.schema import TextNode
+from tests.processes import Worker
 
 from llama_index.ragkit import load_storage_context, persist
 from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, MissingSpaceError
@@ -209,17 +209,13 @@ with temporary_folder(Path(sys.argv[1])) as new:
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[[Path], tuple["subprocess.Popen[str]", str]]]:
+def start() -> Iterator[Callable[[Path], tuple[Worker, str]]]:
     """Start a process that writes a temporary folder and never ends; gives it, and the name of the folder."""
     running = []
 
-    def started(folder: Path) -> tuple["subprocess.Popen[str]", str]:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True, env=environment
-        )
+    def started(folder: Path) -> tuple[Worker, str]:
+        process = Worker(WRITER, str(folder))
         running.append(process)
-        assert process.stdout is not None
         return process, process.stdout.readline().strip()
 
     yield started
@@ -230,7 +226,7 @@ def start() -> Iterator[Callable[[Path], tuple["subprocess.Popen[str]", str]]]:
 
 @posix
 def test_what_killed_writers_left_is_deleted_and_what_living_ones_write_is_not(
-    tmp_path: Path, start: Callable[[Path], tuple["subprocess.Popen[str]", str]]
+    tmp_path: Path, start: Callable[[Path], tuple[Worker, str]]
 ) -> None:
     folder = tmp_path / "store"
     persist(context("one"), folder)

@@ -4,10 +4,7 @@ import asyncio
 import os
 import pickle
 import re
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from llama_index.core.storage.kvstore import SimpleKVStore
+from tests.processes import Worker
 
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.llm.cache import ExtractionCache, SQLiteKVStore
@@ -160,12 +158,11 @@ for i in range(100_000):
 
 def test_a_killed_process_leaves_every_put_that_returned(tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
+    process = Worker(KILLED, str(path))
     for line in process.stdout:
         if int(line) == 30:
             break
-    process.send_signal(signal.SIGKILL)
+    process.kill()
     process.wait()
     kept = SQLiteKVStore(path).get_all()
     assert {str(i) for i in range(31)} <= set(kept)
@@ -307,7 +304,7 @@ store.delete_all([str(i) for i in range(50)])
 
 def test_a_process_that_dies_between_delete_and_cleaning_is_cleaned_up_after(tmp_path: Path) -> None:
     path = tmp_path / "cache.db"
-    assert subprocess.run([sys.executable, "-c", DELETED, str(path), CANARY]).returncode == 9
+    assert Worker(DELETED, str(path), CANARY).wait() == 9
     assert on_disk(tmp_path)
     assert SQLiteKVStore(path).get_all() == {}
     assert on_disk(tmp_path) == []

@@ -1,10 +1,6 @@
 """RAPTOR over a real client and a scripted server: failures, kills, and what a delete leaves in the cache."""
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 import zlib
@@ -15,6 +11,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.prompts import PromptTemplate
 from llama_index.llms.openai_like import OpenAILike
 from tests.llm_server import Asked, LLMServer, Reply
+from tests.processes import Worker
 
 from llama_index.ragkit import LLMSummarizer
 from llama_index.ragkit.errors import CacheRequiredError
@@ -113,19 +110,16 @@ def test_a_killed_build_that_starts_again_pays_for_no_summary_twice(tmp_path):
         return Reply(answer(asked), delay=0.15)
 
     with LLMServer(slow) as server:
-        command = [sys.executable, "-c", WORKER, server.url, str(tmp_path / "cache.db")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([".", *sys.path])}
         in_flight = 0
         for enough in (2, 4):
-            run = subprocess.Popen(command, env=environment)
+            run = Worker(WORKER, server.url, str(tmp_path / "cache.db"))
             while len(server.answered) < enough:
                 time.sleep(0.01)
-            run.send_signal(signal.SIGKILL)
+            run.kill()
             run.wait()
             time.sleep(0.3)
             in_flight += 2
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        summaries = int(done.stdout.split()[-1])
+        summaries = int(Worker(WORKER, server.url, str(tmp_path / "cache.db")).communicate().split()[-1])
         assert len(set(server.answered)) == summaries
         assert len(server.answered) <= summaries + in_flight
 

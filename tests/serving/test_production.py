@@ -22,6 +22,7 @@ from llama_index.core import Settings
 from tests.cases import ask, chunks
 from tests.pages import ROOT, blocks
 from tests.preamble import PREAMBLE
+from tests.processes import Worker
 from tests.serving.database import new_database
 
 from llama_index.ragkit.testing import HashEmbedding
@@ -72,8 +73,23 @@ def until(look: Callable[[], Any]) -> Any:
         time.sleep(0.1)
 
 
+CALLER = """
+import runpy, sys
+sys.path.insert(0, "")
+runpy.run_path("service.py", run_name="__main__")
+import tasks
+print("made", flush=True)
+for line in sys.stdin:
+    name, *arguments = line.rstrip("\\n").split("\\t")
+    getattr(tasks, name).delay(*arguments)
+    print("sent", flush=True)
+"""
+
+
 @pytest.mark.slow
-def test_workers_answer_with_what_background_tasks_have_written(database: str, tmp_path: Path) -> None:
+def test_workers_answer_with_what_background_tasks_have_written(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("celery")
     if not os.environ.get("REDIS_URL"):
         pytest.skip("REDIS_URL is not set")
@@ -89,10 +105,8 @@ def test_workers_answer_with_what_background_tasks_have_written(database: str, t
         "BROKER": broker,
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    subprocess.run([sys.executable, "service.py"], cwd=tmp_path, env=env, check=True)
     serve = [sys.executable, "-m", "uvicorn", "app:app", "--port", str(port), "--workers", "2"]
     work = [sys.executable, "-m", "celery", "-A", "tasks", "worker", "--concurrency", "2", "--loglevel", "WARNING"]
-    call = "import tasks, sys; getattr(tasks, sys.argv[1]).delay(*sys.argv[2:])"
 
     def asked(question: str) -> list[Any]:
         with urlopen(f"http://127.0.0.1:{port}/ask?question={quote(question)}", timeout=30) as reply:
@@ -104,10 +118,15 @@ def test_workers_answer_with_what_background_tasks_have_written(database: str, t
         except URLError:
             return False
 
-    def task(*words: str) -> None:
-        subprocess.run([sys.executable, "-c", call, *words], cwd=tmp_path, env=env, check=True)
+    monkeypatch.chdir(tmp_path)
+    caller = Worker(CALLER, environment=env)
 
-    with running(*serve, cwd=tmp_path, env=env), running(*work, cwd=tmp_path, env=env):
+    def task(*words: str) -> None:
+        print(*words, sep="\t", file=caller.stdin, flush=True)
+        assert caller.stdout.readline() == "sent\n"
+
+    assert caller.stdout.readline() == "made\n"  # the index, which servers open
+    with caller, running(*serve, cwd=tmp_path, env=env), running(*work, cwd=tmp_path, env=env):
         assert until(answers), (tmp_path / "log.txt").read_text()
         task("put", "lamp", "Jonas Pell lit the lamp of Skerry.")
         task("put", "gate", "Mira Holt painted the gate of Lyon.")

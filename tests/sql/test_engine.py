@@ -3,8 +3,6 @@
 import contextlib
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
+from tests.processes import Worker
 
 from llama_index.ragkit.errors import ConfigurationError, RagKitError, StorageError
 from llama_index.ragkit.index.description import ObjectDescription
@@ -221,7 +220,7 @@ def test_processes_lose_no_write(engine: Engine, url: str) -> None:
         "    with writing(engine) as connection:\n"
         "        connection.execute(text(\"UPDATE counters SET n = n + 1 WHERE name = 'a'\"))\n"
     )
-    running = [subprocess.Popen([sys.executable, "-c", code, url]) for _ in range(2)]
+    running = [Worker(code, url) for _ in range(2)]
     assert [process.wait() for process in running] == [0, 0]
     assert count(engine) == 100
 

@@ -3,10 +3,6 @@
 What it shares with a graph in memory is in `tests/storage/test_graph.py`.
 """
 
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
+from tests.processes import Worker
 
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.sql import make_engine, reading
@@ -156,14 +153,10 @@ with writing(engine) as connection:
 def test_a_killed_writer_leaves_no_lock_and_no_half_row(graph, engine, url):
     graph.change(EdgeChange.of([(1, 2, 0, 0, 1)]), {})
     before = stored(engine)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(
-        [sys.executable, "-c", _WRITER, url], stdout=subprocess.PIPE, text=True, env=environment
-    ) as writer:
-        assert writer.stdout is not None
+    with Worker(_WRITER, url) as writer:
         assert writer.stdout.readline() == "written\n"
         assert stored(engine) == before
-        writer.send_signal(signal.SIGKILL)
+        writer.kill()
     graph.change(EdgeChange.of([(1, 2, 0, 0, 1)]), {})
     assert edges_of(graph, range(100)) == {(1, 2, 0, 0): 2}
 

@@ -4,8 +4,6 @@ What it shares with words in memory is in `tests/storage/test_words.py`.
 """
 
 import json
-import subprocess
-import sys
 from random import Random
 from typing import Any
 
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from sqlalchemy import Engine, text
+from tests.processes import Worker
 from tests.storage.texts import QUESTIONS, Texts, make_tiny, sentence
 
 from llama_index.ragkit.sql import SQLLexicalIndex, lexical_records, lexical_rows, lexical_search, reading
@@ -115,7 +114,7 @@ def test_a_process_sees_what_another_wrote(engine: Engine, url: str) -> None:
     texts = texts_in(engine)
     texts.change([], {"gone": "income", "t": "net income"})
     assert set(texts.stored.scores("incomes", 10)) == {"gone", "t"}
-    subprocess.run([sys.executable, "-c", code, url], check=True)
+    assert Worker(code, url).wait() == 0
     assert set(texts.stored.scores("incomes", 10)) == {"new", "t"}
 
 

@@ -1,9 +1,6 @@
 """An index whose stores are all remote opens in a process that has no folder, and answers."""
 
 import json
-import os
-import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from uuid import uuid4
@@ -11,6 +8,7 @@ from uuid import uuid4
 import pytest
 from llama_index.core import Document
 from tests.cases import CASES, TEXTS, ask
+from tests.processes import Worker
 from tests.together.stores import BACKENDS, Backend
 
 WORKER = """
@@ -32,7 +30,9 @@ with ExitStack() as stack:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", [b for b in BACKENDS if b.remote], ids=lambda backend: backend.name)
-def test_a_fresh_process_opens_it_without_a_folder_and_answers(backend: Backend, tmp_path: Path):
+def test_a_fresh_process_opens_it_without_a_folder_and_answers(
+    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     backend.skip_unless_there()
     tag, expected = uuid4().hex[:8], {}
     with ExitStack() as stack:
@@ -41,16 +41,7 @@ def test_a_fresh_process_opens_it_without_a_folder_and_answers(backend: Backend,
             documents = [Document(text=f"{text} Note {i}.", id_=f"D{i}") for i, text in enumerate(TEXTS)]
             index = case.from_documents(documents, storage_context=here.context, **here.options)
             expected[case.name] = ask(index, top_k=50)
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
-        done = subprocess.run(
-            [sys.executable, "-c", WORKER, backend.name, tag],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr[-2000:]
-    answers = json.loads(done.stdout.splitlines()[-1])
+        monkeypatch.chdir(tmp_path)
+        answers = json.loads(Worker(WORKER, backend.name, tag).communicate().splitlines()[-1])
     assert {name: [tuple(one) for one in found] for name, found in answers.items()} == expected
     assert list(tmp_path.iterdir()) == []
