@@ -14,7 +14,7 @@ from llama_index.ragkit.testing import FaultTests
 
 @pytest.mark.pairs
 class TestEveryIndexEnded(OfCase, FaultTests):
-    points = int(os.environ.get("POINTS", "10")) or None
+    points = int(os.environ.get("POINTS", "6")) or None
 
     @pytest.fixture(autouse=True, params=CASES, ids=lambda case: case.name)
     def _case(self, request: pytest.FixtureRequest) -> None:

@@ -144,7 +144,7 @@ print([cluster.tolist() for cluster in clusters])
 
 def test_neither_threads_nor_the_hash_seed_have_an_influence() -> None:
     digests = set()
-    for seed, threads in (("0", "1"), ("1", "2"), ("2", "4")):
+    for seed, threads in (("0", "1"), ("2", "4")):
         env = os.environ | {"PYTHONHASHSEED": seed, "OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
         done = subprocess.run([sys.executable, "-c", _DIGEST], env=env, capture_output=True, check=True)
         digests.add(hashlib.sha256(done.stdout).hexdigest())

@@ -124,7 +124,7 @@ def test_odd_filters_and_ids_answer_as_in_memory_and_leave_the_database_as_it_wa
         else:
             assert {node for node, _ in ours} == {node for node, _ in theirs}
 
-    for hostile in HOSTILE:
+    for hostile in HOSTILE[ENGINES.index(pair.place.kind) :: len(ENGINES)]:  # every method has all of them
         restriction = {"filters": MetadataFilters(filters=[MetadataFilter(key="tenant", value=hostile)])}
         ours, theirs = answer(pair.served, "sync", **restriction), answer(pair.twin, "sync", **restriction)
         assert {node for node, _ in ours} == {node for node, _ in theirs}, hostile

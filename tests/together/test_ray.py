@@ -13,8 +13,8 @@ from tests.together.test_ingestion import READERS, built_from_nodes, documents
 
 ray = pytest.importorskip("ray")
 ingestion = pytest.importorskip("llama_index.ingestion.ray")
-# Of nodes, of documents, and of documents with their order: each takes seconds to start on Ray.
-SOME = [case for case in READERS if case.name in ("hipporag", "pgrag", "sprag")]
+# Of nodes, and of documents with their order: each takes seconds to start on Ray.
+SOME = [case for case in READERS if case.name in ("hipporag", "sprag")]
 SPLIT = {"chunk_size": 64, "chunk_overlap": 0}
 
 
