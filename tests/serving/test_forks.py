@@ -36,8 +36,8 @@ def test_forked_processes_reconnect_while_threads_of_their_parent_ask(
             assert ask(index) == wanted
         return True
 
-    with ThreadPoolExecutor(3) as pool:
-        asking = [pool.submit(busy) for _ in range(3)]
+    with ThreadPoolExecutor(2) as pool:
+        asking = [pool.submit(busy) for _ in range(2)]
         statuses = [in_child(lambda: ask(index) == wanted) for _ in range(4)]
         done = True
         assert statuses == [0] * 4
