@@ -196,12 +196,12 @@ def test_judgements_are_persisted_and_a_write_needs_the_resolver(tmp_path: Any) 
 
 def test_under_a_filter_names_are_merged_by_what_may_be_seen_alone() -> None:
     index = index_of(corpus())
-    views = index.state.views
-    seen = views.restricted(frozenset(["carol-0", "carol-1"])).graph
+    view = index.state.everything
+    seen = view.restricted(frozenset(["carol-0", "carol-1"])).graph
     assert set(seen.entities["timothy cratchit"]) == {"carol-0", "carol-1"}
-    assert "tiny tim" in views.restricted(frozenset(["carol-0", "carol-2"])).graph.short["carol"]
+    assert "tiny tim" in view.restricted(frozenset(["carol-0", "carol-2"])).graph.short["carol"]
     # A judgement that rests on a chunk that is hidden does not count.
-    more = index_of([*corpus(), further()[1]]).state.views.restricted(frozenset(["carol-0", "carol-2"])).graph
+    more = index_of([*corpus(), further()[1]]).state.everything.restricted(frozenset(["carol-0", "carol-2"])).graph
     assert sorted(more.entities) == ["fred", "london", "tim the small", "tiny tim"]
 
 

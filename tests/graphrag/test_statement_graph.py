@@ -17,7 +17,7 @@ from llama_index.graphrag.graph.graph_arrays import GraphArrays
 from llama_index.graphrag.graph.resolution import representative, representatives, short_forms
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.graphrag.graph.statement_graph import StatementGraph, majority
-from llama_index.graphrag.state import GraphView, GraphViews
+from llama_index.graphrag.state import GraphView
 from llama_index.ragkit.errors import ConfigurationError
 
 SCROOGE = ChunkStatements(
@@ -120,13 +120,13 @@ def test_what_a_filtered_query_sees_is_the_graph_of_the_allowed_chunks(
     corpus: tuple[ChunkStatements, ...], allowed: set[str]
 ) -> None:
     graph = statement_graph(corpus)
-    views = GraphViews(GraphView(graph, AgglomerativeClustering(), GraphRAGConfig(), ""))
-    seen = views.restricted(frozenset(allowed))
+    view = GraphView(graph, AgglomerativeClustering(), GraphRAGConfig(), "")
+    seen = view.restricted(frozenset(allowed))
     gone = {chunk.chunk_id for chunk in corpus} - allowed
     alone = statement_graph(c.without_merged(gone) for c in corpus if c.chunk_id in allowed)
     assert seen.graph == alone
     assert edges(seen.entities) == edges(entity_graph(alone))
-    assert seen.names == GraphView(alone, views.everything.clustering, GraphRAGConfig(), "").names
+    assert seen.names == GraphView(alone, view.clustering, GraphRAGConfig(), "").names
 
 
 def listed(arrays: GraphArrays) -> list[object]:

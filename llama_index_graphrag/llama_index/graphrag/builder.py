@@ -31,7 +31,7 @@ from llama_index.graphrag.merging import EntityMerging
 from llama_index.graphrag.report_maker import ReportMaker
 from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityResolver
-from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
+from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import (
     Rows,
     StatementRows,
@@ -51,6 +51,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView
+from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_component
@@ -221,12 +222,12 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self.storage.struct.counters["reports"] = len(reports)
         self._links_differ = False
         view = self._view(graph).over(found)
-        return GraphRAGState(self.storage.snapshot(), self.storage.snapshot(ENTITIES), GraphViews(view), reports)
+        return GraphRAGState(self.storage.snapshot(), self.storage.snapshot(ENTITIES), view, reports)
 
     def _nothing(self) -> GraphRAGState:
         """An empty part of the index."""
-        views = GraphViews(replace(self._view(StatementGraph()), whole=False))
-        return GraphRAGState(Snapshot.empty(), Snapshot.empty(), views, is_part=True)
+        view = replace(self._view(StatementGraph()), whole=False)
+        return GraphRAGState(Snapshot.empty(), Snapshot.empty(), view, is_part=True)
 
     def _view(self, graph: StatementGraph) -> GraphView:
         summarizer = self.resources.summarizer
@@ -253,7 +254,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             return state
         view = self._view(graph).following(state.everything, touched)
         view = view.without_earlier() if forget else view
-        return state.changed(chunks, entities, view, reports, judgements)
+        return GraphRAGState(chunks, entities, view, with_changes(state.reports, reports), judgements=judgements)
 
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
         """Store everything that follows from a change, and return the new state."""
@@ -434,7 +435,8 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         return self._with_reports(state, written)
 
     def _with_reports(self, state: GraphRAGState, reports: Mapping[str, WrittenReport | None]) -> GraphRAGState:
-        return state if state.is_part else state.with_reports(reports)
+        """The state with some reports changed, if it has reports; None removes one."""
+        return state if state.is_part else replace(state, reports=with_changes(state.reports, reports))
 
     def _count_reports(self, more: int) -> None:
         counters = self.storage.struct.counters

@@ -25,7 +25,7 @@ from llama_index.graphrag.rows.question_graph import QuestionGraph
 from llama_index.graphrag.rows.statement_edges import chunk_number
 from llama_index.graphrag.search.chunk_scores import activations
 from llama_index.graphrag.search.linking import Link, linked_entities
-from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, GraphViews, WrittenReport, name_id, names_of
+from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
 from llama_index.ragkit import LastQuery, Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
@@ -97,10 +97,10 @@ class GraphParts:
         if state.everything.config.entity_vectors:
             entities = yield from self._storage.space(ENTITIES).fetch(map(name_id, sorted(names_of(graph))))
         whole = yield from self._rows.are_all(chunks)
-        views = GraphViews(replace(state.everything, graph=graph, whole=whole))
+        view = replace(state.everything, graph=graph, whole=whole)
         has_reports = self._storage.struct.counters.get("reports", 0) > 0
         reports = (yield from self._communities.reports_on(ids)) if has_reports else {}
-        return GraphRAGState(state.chunks, entities, views, reports)
+        return GraphRAGState(state.chunks, entities, view, reports)
 
     def everything(self, state: GraphRAGState) -> Steps[GraphRAGState]:
         """The whole index without vectors; it is in memory meanwhile."""
@@ -108,7 +108,7 @@ class GraphParts:
             return state
         view = replace(state.everything, graph=(yield from self._rows.everything()), whole=True)
         chunks = yield from self._storage.space().described()
-        return GraphRAGState(chunks, Snapshot.empty(), GraphViews(view), (yield from self._communities.all_reports()))
+        return GraphRAGState(chunks, Snapshot.empty(), view, (yield from self._communities.all_reports()))
 
     # -- a local search -----------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class GraphParts:
         view = replace(state.everything, graph=graph_of(stated.values()))
         rows = yield from self._storage.space().described(stated)
         links = [link for link in found.links if link.entity in view.graph.entities]
-        shown = GraphRAGState(rows, Snapshot.empty(), GraphViews(view))
+        shown = GraphRAGState(rows, Snapshot.empty(), view)
         return shown, replace(query, found=replace(found, view=view, links=links, cut=None))
 
     # -- communities --------------------------------------------------------------------------------

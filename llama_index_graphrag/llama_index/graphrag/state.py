@@ -27,12 +27,11 @@ from llama_index.graphrag.search.chunk_scores import chunk_shares
 from llama_index.graphrag.search.linking import KnownEntities, known_names
 from llama_index.ragkit import Snapshot, content_id
 from llama_index.ragkit.steps import immediate
-from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.masks import RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask
 
-__all__ = ["NEAREST", "GraphRAGState", "GraphView", "GraphViews", "WrittenReport", "name_id", "names_of"]
+__all__ = ["NEAREST", "GraphRAGState", "GraphView", "WrittenReport", "name_id", "names_of"]
 
 NEAREST = 200  # chunks by which communities are ranked; they certainly include the hundred nearest
 
@@ -230,50 +229,23 @@ class GraphView:
         """The plan of the report of every community."""
         return [self.planner.plan(community) for community in range(len(self.hierarchy))]
 
-
-@dataclass(frozen=True, eq=False)
-class GraphViews:
-    """The graph of all chunks, and the graphs of recent filtered queries.
-
-    Attributes
-    ----------
-    everything : the graph of all chunks
-    """
-
-    everything: GraphView
-    _recent: RecentMasks[GraphView] = field(default_factory=RecentMasks)
-
-    def shown(self, allowed: Mask, ids: Sequence[str]) -> GraphView:
-        """The graph of only the allowed chunks.
-
-        Parameters
-        ----------
-        allowed, ids : shape (number of chunks,); both in the order of the rows of the index
-        """
-
-        def make(mask: Mask) -> GraphView:
-            rows: list[int] = np.flatnonzero(mask).tolist()
-            return self.restricted({ids[row] for row in rows})
-
-        return self._recent.of(allowed, make)
-
-    def restricted(self, allowed: Set[str]) -> GraphView:
+    def restricted(self, allowed: Set[str]) -> "GraphView":
         """The graph of only these chunks, made anew.
 
         Parameters
         ----------
         allowed : ids of chunks; others have no effect
         """
-        chunks = self.everything.graph.chunks
+        chunks = self.graph.chunks
         kept = sorted(chunks.keys() & allowed)
         gone = chunks.keys() - allowed
-        same, documents = self.everything.graph.same, self.everything.graph.documents
+        same, documents = self.graph.same, self.graph.documents
         pairs = visible_pairs(same, (chunks[chunk] for document in same for chunk in documents[document] & gone))
         graph = statement_graph((chunks[node_id].without_merged(gone) for node_id in kept), pairs)
         sizes = Counter(chunk.scope for chunk in chunks.values())
         seen = Counter(chunk.scope for chunk in graph.chunks.values())
         whole = all(sizes[scope] == number for scope, number in seen.items())
-        return replace(self.everything, graph=graph, whole=whole, earlier=None)
+        return replace(self, graph=graph, whole=whole, earlier=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,7 +256,7 @@ class GraphRAGState:
     ----------
     chunks : vectors and keys of the chunks
     entities : vectors of the names; the key of a row is the name within its scope
-    views : the graph of all chunks, and those of filtered queries
+    everything : the graph of all chunks
     reports : key -> the report, for reports that a summarizer wrote
     failed : key -> why writing failed, since the index was opened
     judgements : document -> the judgements of a resolver on the names in it
@@ -294,39 +266,12 @@ class GraphRAGState:
 
     chunks: Snapshot
     entities: Snapshot
-    views: GraphViews
+    everything: GraphView
     reports: Mapping[str, WrittenReport] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     judgements: Mapping[str, tuple[Judgement, ...]] = field(default_factory=dict)
     is_part: bool = False
-
-    def changed(
-        self,
-        chunks: Snapshot,
-        entities: Snapshot,
-        view: GraphView,
-        reports: Mapping[str, WrittenReport | None],
-        judgements: Mapping[str, tuple[Judgement, ...]],
-    ) -> "GraphRAGState":
-        """The state of the whole index after a write.
-
-        Parameters
-        ----------
-        chunks, entities, view, judgements : those of all chunks
-        reports : the written reports, and None for deleted ones
-        """
-        return GraphRAGState(
-            chunks, entities, GraphViews(view), with_changes(self.reports, reports), judgements=judgements
-        )
-
-    def with_reports(self, reports: Mapping[str, WrittenReport | None]) -> "GraphRAGState":
-        """The same statements with some reports changed; None removes one."""
-        return replace(self, reports=with_changes(self.reports, reports))
-
-    @property
-    def everything(self) -> GraphView:
-        """The graph of all chunks."""
-        return self.views.everything
+    _filtered: RecentMasks[GraphView] = field(default_factory=RecentMasks)  # the graphs of recent filtered queries
 
     def view(self, allowed: Mask | None) -> GraphView:
         """The graph of only the allowed chunks, as an index of these would have it.
@@ -337,7 +282,10 @@ class GraphRAGState:
         """
         if allowed is None or allowed.all():
             return self.everything
-        return self.views.shown(allowed, self.chunks.ids)
+        ids = self.chunks.ids
+        return self._filtered.of(
+            allowed, lambda mask: self.everything.restricted({ids[row] for row in np.flatnonzero(mask).tolist()})
+        )
 
     def rows_of(self, chunks: Sequence[str]) -> NDArray[np.int64]:
         """The rows of chunks, -1 for others; those of all chunks are looked up once."""
@@ -352,7 +300,7 @@ class GraphRAGState:
     @property
     def graph(self) -> StatementGraph:
         """The statements of all chunks."""
-        return self.views.everything.graph
+        return self.everything.graph
 
     def name_mask(self, view: GraphView) -> NDArray[np.bool_] | None:
         """A mask of the rows of `entities` that are names of a view, shape (number of names,); None for all."""
