@@ -14,13 +14,12 @@ from llama_index.graphrag.graph.graph_arrays import GraphArrays
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
 from llama_index.graphrag.search.context import ranked_chunks, ranked_communities, ranked_relations
-from llama_index.graphrag.search.cut import budget_cut, community_nearness, level_cut
+from llama_index.graphrag.search.cut import budget_cut, community_nearness, level_cut, rated_cut
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
 from llama_index.graphrag.search.estimate import global_cost
 from llama_index.graphrag.search.linking import Link, known_names, linked_entities, relative
 from llama_index.graphrag.search.map_reduce import BatchResult, Point, checked_points, collected
 from llama_index.graphrag.search.relevance import RelevanceSearch
-from llama_index.graphrag.search.selection import RatedSelection
 
 
 @st.composite
@@ -143,12 +142,10 @@ def test_feedback_brings_what_resembles_a_relevant_chunk() -> None:
 def test_rated_communities_are_opened_and_replaced_by_what_is_read_below() -> None:
     tree = hierarchy(4, [np.array([0, 0, 1, 1]), np.array([0, 1, 2, 3])])
     first, second = tree.roots.tolist()
-    start = RatedSelection.start(tree)
-    after = start.rated({first: 3, second: 0})
-    assert after.waiting == tuple(tree.children(first).tolist())
-    low, high = after.waiting
-    assert after.rated({low: 0, high: 5}).chosen == (high,)
-    assert after.rated({low: 0, high: 0}).chosen == (first,)
+    low, high = tree.children(first).tolist()
+    assert rated_cut(tree, {first: 3, second: 0, low: 0, high: 5}, 1) == (high,)
+    assert rated_cut(tree, {first: 3, second: 0, low: 0, high: 0}, 1) == (first,)
+    assert rated_cut(tree, {first: 1, second: 2, low: 0, high: 0}, 1) == (second, first)
 
 
 def test_a_search_with_follow_ups_asks_none_twice_and_ends() -> None:

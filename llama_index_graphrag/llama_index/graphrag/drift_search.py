@@ -77,7 +77,7 @@ def drift_chunks(
         nearness = yield from offload(nearest_communities, view, near)
         form = yield from reports.read([int(nearness.argmax())])
         calls += 1
-        hypothesis = yield from ask(
+        hypothesis = yield from ask.complete(
             "hypothesis",
             plain_answer,
             like=query.text,
@@ -171,7 +171,7 @@ def _followed(
 def _asked(ask: Ask, prompt: str, asked: str, passages: Sequence[Passage], **variables: str) -> Steps[DriftAnswer]:
     """An answer from numbered passages, with the nodes that it cites; without a citation there are none."""
     sources: Mapping[int, tuple[str, ...]] = {i: nodes for i, (_, nodes) in enumerate(passages, start=1)}
-    reply: _Answer = yield from ask(
+    reply: _Answer = yield from ask.complete(
         prompt,
         partial(read_reply, model=_Answer),
         output_cls=_Answer,

@@ -1,9 +1,9 @@
 """The global search: the reports of a cut of the hierarchy, or the chunks that a model finds relevant."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,9 @@ from llama_index.graphrag.found import GraphRAGFound, Similarities, similarities
 from llama_index.graphrag.graph_parts import GraphParts
 from llama_index.graphrag.reports.planning import ReportPlan, unwritten
 from llama_index.graphrag.reports.report import Report
-from llama_index.graphrag.search.cut import Cut, budget_cut, community_nearness, level_cut
+from llama_index.graphrag.search.cut import Cut, budget_cut, community_nearness, level_cut, rated_cut
 from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.graphrag.search.relevance import RelevanceSearch
-from llama_index.graphrag.search.selection import RatedSelection
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport
 from llama_index.graphrag.yes_no import YesNo, read_yes_no
 from llama_index.ragkit import Query, Steps, offload
@@ -50,22 +49,7 @@ _MOST_RATING = 5.0
 Floats = NDArray[np.float64]
 
 
-class Complete(Protocol):
-    """Calls a language model with the prompt of a name."""
-
-    def __call__(self, prompt: str, parse: Callable[[str], Any], **variables: Any) -> Generator[Any, Any, Any]:
-        """The parsed reply."""
-
-
-class Room(Protocol):
-    """Gives the tokens of text for which the prompt of a name has room."""
-
-    def __call__(self, prompt: str, reply_tokens: int, **variables: Any) -> int:
-        """The tokens."""
-
-
-@dataclass(frozen=True)
-class Ask:
+class Ask(NamedTuple):
     """A language model that is called with the prompt of a name.
 
     Attributes
@@ -74,12 +58,8 @@ class Ask:
     room : gives the tokens of text for which the prompt has room
     """
 
-    complete: Complete
-    room: Room
-
-    def __call__(self, prompt: str, parse: Callable[[str], Any], **variables: Any) -> Generator[Any, Any, Any]:
-        """The parsed reply."""
-        return self.complete(prompt, parse, **variables)
+    complete: Callable[..., Steps[Any]]
+    room: Callable[..., int]
 
 
 WriteReports = Callable[
@@ -160,11 +140,15 @@ def global_reports(
     reports = Reports(query.state, view, write if view.whole else None, options.max_reports)
     calls = 0
     if options.rating_threshold is not None:
-        selection = RatedSelection.start(view.hierarchy, options.rating_threshold)
-        while selection.waiting:
-            selection, asked = yield from _rated(selection, reports, query.text, ask)
+        ratings: dict[int, float] = {}
+        waiting: list[int] = view.hierarchy.roots.tolist()
+        while waiting:
+            rated, asked = yield from _rated(waiting, reports, query.text, ask)
             calls += asked
-        cut = Cut(selection.chosen)
+            ratings |= rated
+            opened = [community for community in waiting if rated[community] >= options.rating_threshold]
+            waiting = [child for community in opened for child in view.hierarchy.children(community).tolist()]
+        cut = Cut(rated_cut(view.hierarchy, ratings, options.rating_threshold))
     else:
         cut = yield from offload(_cut, query.state, view, nearness, options.level, budget)
     read = yield from reports.read(cut.communities)
@@ -222,12 +206,8 @@ def _read_ratings(reply: str, count: int) -> _Ratings:
     return read
 
 
-def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask) -> Steps[tuple[RatedSelection, int]]:
-    """The selection after the waiting communities are rated, and the number of calls for this.
-
-    A community gets the rating 0 if the model does not rate it or its call fails.
-    """
-    waiting = selection.waiting
+def _rated(waiting: Sequence[int], reports: Reports, question: str, ask: Ask) -> Steps[tuple[dict[int, float], int]]:
+    """The ratings of communities, 0 if the model does not rate one or its call fails, and the number of calls."""
     read = yield from reports.read(waiting)
     texts = [read[community].text for community in waiting]
     ratings: dict[int, float] = dict.fromkeys(waiting, 0.0)
@@ -241,7 +221,7 @@ def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask)
     ]
     for group in groups:
         try:
-            reply: _Ratings = yield from ask(
+            reply: _Ratings = yield from ask.complete(
                 "rate",
                 partial(_read_ratings, count=len(group)),
                 output_cls=_Ratings,
@@ -256,7 +236,7 @@ def _rated(selection: RatedSelection, reports: Reports, question: str, ask: Ask)
             value = read_score(rating.rating, _MOST_RATING)
             if 1 <= rating.number <= len(group) and value is not None:
                 ratings[waiting[group[rating.number - 1]]] = value
-    return selection.rated(ratings), len(groups)
+    return ratings, len(groups)
 
 
 def relevant_chunks(
@@ -279,7 +259,7 @@ def relevant_chunks(
         node = yield from fetch(ordered[place])
         try:
             relevant = node is not None and (
-                yield from ask(
+                yield from ask.complete(
                     "relevance",
                     read_yes_no,
                     output_cls=YesNo,

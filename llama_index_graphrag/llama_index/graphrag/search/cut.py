@@ -5,7 +5,7 @@ selection has a model rate reports from the roots down. Here the communities nea
 as long as the reports of the cut fit the budget.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
 
-__all__ = ["Cut", "budget_cut", "community_nearness", "level_cut"]
+__all__ = ["Cut", "budget_cut", "community_nearness", "level_cut", "rated_cut"]
 
 Floats = NDArray[np.float64]
 
@@ -68,6 +68,16 @@ def community_nearness(hierarchy: Hierarchy, chunks: Iterable[tuple[float, Seque
 def level_cut(hierarchy: Hierarchy, level: int) -> tuple[int, ...]:
     """The deepest communities that are no deeper than a level: each entity once."""
     return tuple(np.unique(hierarchy.partition(level)).tolist())
+
+
+def rated_cut(hierarchy: Hierarchy, ratings: Mapping[int, float], threshold: float) -> tuple[int, ...]:
+    """The communities rated at a threshold or above, by rating, then in order; one takes the place of its parent.
+
+    It is the published dynamic selection, which rates the children of a community once it has reached the threshold.
+    """
+    relevant = {community for community, rating in ratings.items() if rating >= threshold}
+    replaced = {int(hierarchy.parent[community]) for community in relevant}
+    return tuple(sorted(relevant - replaced, key=lambda community: (-ratings[community], community)))
 
 
 def budget_cut(
