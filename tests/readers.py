@@ -39,7 +39,7 @@ PACKAGES = (
 )  # fmt: skip
 MODULES = (
     "ragkit.llm.reasoning", "ragkit.llm.echoes", "ragkit.llm.announcements", "ragkit.redaction",
-    "ragkit.evaluation.answers", "ragkit.html.labels", "graphrag.yes_no",
+    "ragkit.evaluation.answers", "ragkit.html.labels", "graphrag.replies",
 )  # fmt: skip
 EXTRACTORS = (
     NounPhraseExtractor, KeyphraseQuestionExtractor, OutlineExtractor, CooccurrenceExtractor, RuleContext

@@ -8,18 +8,21 @@ from tests.graphrag.test_reports import planner, ring
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
 from llama_index.graphrag.config import DriftConfig
+from llama_index.graphrag.costs import question_cost
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
 from llama_index.graphrag.graph.graph_arrays import GraphArrays
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.map_reduce import BatchResult, Point, checked_points, collected
+from llama_index.graphrag.prompts import MAP_PROMPT
 from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
 from llama_index.graphrag.search.context import ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.search.cut import budget_cut, community_nearness, level_cut, rated_cut
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
-from llama_index.graphrag.search.estimate import global_cost
 from llama_index.graphrag.search.linking import Link, known_names, linked_entities, relative
-from llama_index.graphrag.search.map_reduce import BatchResult, Point, checked_points, collected
 from llama_index.graphrag.search.relevance import RelevanceSearch
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.text.tokens import count_tokens
 
 
 @st.composite
@@ -161,23 +164,27 @@ def test_a_search_with_follow_ups_asks_none_twice_and_ends() -> None:
 
 
 def test_points_without_score_source_or_room_are_counted() -> None:
-    points, citations, dropped = checked_points(
+    found = checked_points(
         [("a [1]", "9/10", []), ("b", 50, [7]), ("c", "high", [1]), ("d [2]", 0, [])], {1: ["n1"], 2: ["n2"]}
     )
-    assert points == (Point("a", 90.0, ("n1",)), Point("d", 0.0, ("n2",)))
-    assert (citations, dropped) == (1, 2)
-    results = [BatchResult(1, (*points, Point("a", 20.0, ("n3",)))), BatchResult(0, error="no reply")]
+    assert found.points == (Point("a", 90.0, ("n1",)), Point("d", 0.0, ("n2",)))
+    assert (found.dropped_citations, found.dropped_points) == (1, 2)
+    results = [BatchResult(error="no reply"), BatchResult((*found.points, Point("a", 20.0, ("n3",))))]
     made = collected(results, 10, lambda text: 1)
     assert made.points == (Point("a", 90.0, ("n1", "n3")),)
     assert (made.without_score, made.left_out, made.failed) == (1, 0, {0: "no reply"})
-    assert collected(results[::-1], 10, lambda text: 1) == made
+    assert collected(results[::-1], 10, lambda text: 1).points == made.points
     assert collected(results, 1, lambda text: 1).left_out == 1
 
 
 def test_the_cost_of_a_question_says_when_reading_all_is_cheaper() -> None:
-    cost = global_cost([100, 200, 300], 300, 50, corpus_tokens=500, unwritten=[400])
-    assert (cost.calls, cost.report_calls, cost.tokens) == (3, 1, 600 + 50 + 400)
+    texts = ["silk " * 9_000, "loom " * 9_000]
+    sizes, tags = sum(map(count_tokens, texts)), count_tokens(fence([""]))
+    instructions = count_tokens(MAP_PROMPT.get_template()) + count_tokens("Why?")
+    cost = question_cost("Why?", texts, 500, [400], None)
+    points = -(-2 * 12_000 // sizes)  # of the answer, as long as the passages
+    expected = sizes + 12_000 + tags * (2 + points) + instructions * 3 + 400
+    assert (cost.calls, cost.report_calls, cost.tokens) == (2 + 1, 1, expected)
     assert cost.reading_all_is_cheaper
-    framed = global_cost([100, 200, 300], 300, 50, 500, [400], tags=10, instructions=7)
-    assert framed.tokens == cost.tokens + 10 * (3 + 1) + 7 * cost.calls
-    assert global_cost([], 300, 50, 500).calls == 0
+    assert not question_cost("Why?", texts, expected, [400], None).reading_all_is_cheaper
+    assert question_cost("Why?", [], 500, [], None).calls == 0

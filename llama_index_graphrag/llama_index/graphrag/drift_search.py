@@ -12,9 +12,9 @@ from llama_index.graphrag.found import GraphRAGFound, similarities
 from llama_index.graphrag.global_search import EMPTY, Ask, Reports, WriteReports, nearest_communities
 from llama_index.graphrag.graph_parts import GraphParts
 from llama_index.graphrag.local_search import linked_chunks
+from llama_index.graphrag.replies import read_score
 from llama_index.graphrag.reports.report import Report, check_findings
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
-from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.graphrag.state import GraphRAGState
 from llama_index.ragkit import Query, Steps, offload
 from llama_index.ragkit.errors import ExtractionError

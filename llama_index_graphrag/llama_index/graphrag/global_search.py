@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.found import GraphRAGFound, Similarities, similarities
 from llama_index.graphrag.graph_parts import GraphParts
+from llama_index.graphrag.replies import YesNo, read_score, read_yes_no
 from llama_index.graphrag.reports.planning import ReportPlan, unwritten
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.search.cut import Cut, budget_cut, community_nearness, level_cut, rated_cut
-from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport
-from llama_index.graphrag.yes_no import YesNo, read_yes_no
 from llama_index.ragkit import Query, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts

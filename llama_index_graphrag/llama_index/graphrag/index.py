@@ -13,21 +13,20 @@ from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
 from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.config import PUBLISHED_INDEX, GraphRAGConfig
+from llama_index.graphrag.costs import QuestionCost, question_cost, work_of_reports
 from llama_index.graphrag.export import to_networkx
 from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceExtractor
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
 from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
-from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS, answer_room, map_batches, map_room
 from llama_index.graphrag.page import page_of, rows_to_show
-from llama_index.graphrag.prompts import MAP_PROMPT, REPORT_PROMPT
+from llama_index.graphrag.prompts import REPORT_PROMPT
 from llama_index.graphrag.published.run import PublishedRun, read_parquet
 from llama_index.graphrag.published_reports import ImportedReports, published_reports
 from llama_index.graphrag.reporter import ReportWriter
 from llama_index.graphrag.reports.planning import ReportPlan, unwritten
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.retriever import GraphRAGRetriever
-from llama_index.graphrag.search.estimate import QuestionCost, global_cost
 from llama_index.graphrag.state import GraphRAGState
 from llama_index.ragkit import (
     DerivedIndex,
@@ -45,10 +44,8 @@ from llama_index.ragkit import (
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.index.derived_index import nodes_of
 from llama_index.ragkit.llm.completion import known_llm
-from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
-from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -59,9 +56,6 @@ if TYPE_CHECKING:
 __all__ = ["GraphRAGIndex", "GraphRAGStruct"]
 
 _NUMBER = 4  # tokens of the number before a statement
-
-
-_TOKENS_PER_COMMUNITY = 400  # of text; the recorded published run has 122 communities for 50,288 tokens
 
 
 @dataclass
@@ -342,7 +336,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         )
         writes, nodes = summarizer or ReportWriter(), nodes_of(documents, transformations)
         if writes.needs_llm:
-            work += _work_of_reports(nodes, writes, llm, report_tokens, context_tokens, verbatim)
+            work += work_of_reports(nodes, writes, llm, report_tokens, context_tokens, verbatim)
         return work.priced(prices)
 
     @classmethod
@@ -357,7 +351,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         if config.reports == "lazy" or summarizer is None or not summarizer.needs_llm:
             return Estimate()
         sizes = config.report_tokens, config.context_tokens, config.verbatim
-        return _work_of_reports(nodes, summarizer, llm, *sizes)
+        return work_of_reports(nodes, summarizer, llm, *sizes)
 
     def estimate_question(self, question: str, **kwargs: "Unpack[GraphRAGRetrieverKeywords]") -> QuestionCost:
         """What a question about the whole would cost with :class:`ReportMapReduce`, without calling an LLM.
@@ -386,17 +380,8 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         missing = missing[: keywords.get("max_reports", 20)]
         texts = [text for node in found.derived.values() for text, _ in node.metadata[FINDINGS_KEY]]
         llm = known_llm(self.resources.given_llm)
-        return global_cost(
-            [count_tokens(text) for text in texts],
-            BATCH_TOKENS,
-            REDUCE_TOKENS,
-            corpus,
-            [size for plan in missing for size in self._report_prompts(plan, llm)],
-            map_calls=len(map_batches(texts, BATCH_TOKENS, map_room(llm, question))),
-            answer_room=answer_room(llm, question),
-            tags=count_tokens(fence([""])),
-            instructions=count_tokens(MAP_PROMPT.get_template()) + count_tokens(question),
-        )
+        unwritten_tokens = [size for plan in missing for size in self._report_prompts(plan, llm)]
+        return question_cost(question, texts, corpus, unwritten_tokens, llm)
 
     def _report_prompts(self, plan: ReportPlan, llm: LLM | None) -> list[int]:
         """The tokens of the prompt or prompts that write a report."""
@@ -419,28 +404,6 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         view = state.view(selection.allowed(state.chunks)) if query is None else query.found.view
         shown = rows_to_show(view, query)
         return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), query)
-
-
-def _work_of_reports(
-    nodes: "Sequence[BaseNode]",
-    summarizer: Summarizer,
-    llm: LLM | None,
-    report_tokens: int,
-    context_tokens: int,
-    verbatim: bool,
-) -> Estimate:
-    """The largest number of calls for reports."""
-    tokens = sum(count_tokens(plain_text(node)) for node in nodes)
-    # As many communities as on the recorded run, or one for each chunk if there are few. If short ones are verbatim:
-    # leaves of more than `report_tokens`, and a hierarchy above them that halves at each level.
-    reports = max(len(nodes), tokens // _TOKENS_PER_COMMUNITY)
-    if verbatim:
-        reports = min(reports, 2 * (tokens // report_tokens))
-    if not reports:
-        return Estimate()
-    read = min(reports * context_tokens, 4 * tokens)
-    parts = summarizer.estimate(read, 0, report_tokens, known_llm(llm)).calls  # of all reports; each report ends one
-    return Estimate(reports + parts - 1, read, reports * report_tokens)
 
 
 register_index(GraphRAGIndex)

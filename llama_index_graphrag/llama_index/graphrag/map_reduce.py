@@ -1,9 +1,9 @@
 """`ReportMapReduce`: an answer from many reports, by points of batches (arXiv 2404.16130, section 3.1.6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks.base import CallbackManager
@@ -16,7 +16,8 @@ from pydantic import Field
 
 from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.prompts import ANSWER_PROMPT, MAP_PROMPT
-from llama_index.graphrag.search.map_reduce import BatchResult, Collected, Point, checked_points, collected
+from llama_index.graphrag.replies import read_score
+from llama_index.graphrag.reports.report import check_findings
 from llama_index.ragkit import RetryPolicy, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
@@ -29,7 +30,19 @@ from llama_index.ragkit.text.pieces import batches
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce", "answer_room", "map_batches", "map_room"]
+__all__ = [
+    "BATCH_TOKENS",
+    "REDUCE_TOKENS",
+    "BatchResult",
+    "Point",
+    "ReportAnswer",
+    "ReportMapReduce",
+    "answer_room",
+    "checked_points",
+    "collected",
+    "map_batches",
+    "map_room",
+]
 
 BATCH_TOKENS = 12_000
 REDUCE_TOKENS = 12_000
@@ -57,6 +70,30 @@ class _Points(Reply):
     other_names: ClassVar[Mapping[str, Sequence[str]]] = {"points": ("point", "keypoints", "answers", "findings")}
 
     points: Annotated[list[_Point], ITEMS]
+
+
+class Point(NamedTuple):
+    """One point that a batch of reports makes about a question.
+
+    Attributes
+    ----------
+    text : a sentence or a paragraph
+    score : importance, 0 to 100
+    nodes : ids of the nodes on which it rests
+    """
+
+    text: str
+    score: float
+    nodes: tuple[str, ...]
+
+
+class BatchResult(NamedTuple):
+    """The points of a batch, why it has none, and the numbers of dropped citations and points."""
+
+    points: tuple[Point, ...] = ()
+    error: str = ""
+    dropped_citations: int = 0
+    dropped_points: int = 0
 
 
 @dataclass(frozen=True)
@@ -192,29 +229,20 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
             lines = [f"- {text}" for text, _ in passages]
             return ReportAnswer("\n".join([NO_MAP, *lines]))
         groups = yield from offload(self._batches, question, passages)
-        jobs = [partial(self._points, question, number, group) for number, group in enumerate(groups)]
+        jobs = [partial(self._points, question, group) for group in groups]
         outcomes = yield from gather(jobs, self.num_workers)
-        found = [outcome.unwrap() for outcome in outcomes]
-        chosen = yield from offload(self._collected, question, [result for result, _, _ in found])
-        read = ReportAnswer(
-            text="",
-            points=chosen.points,
-            failed=dict(chosen.failed),
-            calls=len(jobs),
-            dropped_citations=sum(citations for _, citations, _ in found),
-            dropped_points=sum(points for _, _, points in found),
-            without_score=chosen.without_score,
-            left_out=chosen.left_out,
-        )
-        if not chosen.points:
-            unread = [text for number, group in enumerate(groups) if number in chosen.failed for text, _ in group]
+        read = yield from offload(self._collected, question, [outcome.unwrap() for outcome in outcomes])
+        texts = [_scored(point) for point in read.points]
+        if not texts:
+            failed = read.failed or {}
+            unread = [text for number, group in enumerate(groups) if number in failed for text, _ in group]
             if not unread:
                 return replace(read, text="The reports say nothing that answers the question.")
             first = batches([count_tokens(text) for text in unread], self.reduce_tokens)[0]
-            text, reason = yield from self._written_or_listed(question, [unread[i] for i in first])
-            return replace(read, text=f"{NO_POINTS} {text}", unwritten=reason, calls=len(jobs) + 1)
-        text, reason = yield from self._written_or_listed(question, [_scored(point) for point in chosen.points])
-        return replace(read, text=text, unwritten=reason, calls=len(jobs) + 1)
+            texts = [unread[i] for i in first]
+        text, reason = yield from self._written_or_listed(question, texts)
+        written = text if read.points else f"{NO_POINTS} {text}"
+        return replace(read, text=written, unwritten=reason, calls=len(jobs) + 1)
 
     def _batches(self, question: str, passages: Sequence[Passage]) -> list[list[Passage]]:
         """The passages of each call, in order; a passage that is too long for the model is split over several."""
@@ -222,8 +250,8 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
         groups = map_batches([text for text, _ in passages], self.batch_tokens, room)
         return [[(piece, passages[i][1]) for i, piece in group] for group in groups]
 
-    def _collected(self, question: str, results: Sequence[BatchResult]) -> Collected:
-        """The points of the answer, as many as fit the model."""
+    def _collected(self, question: str, results: Sequence[BatchResult]) -> ReportAnswer:
+        """An answer without text, with as many points as fit the model."""
         found = collected(results, self.reduce_tokens, count_tokens)
         room = answer_room(self._llm, question, self.prompt("answer"))
         first = within([_scored(point) for point in found.points], room)[0]
@@ -253,26 +281,25 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
             )
         )
 
-    def _points(self, question: str, batch: int, passages: Sequence[Passage]) -> Steps[tuple[BatchResult, int, int]]:
-        """The points of a batch, and the numbers of dropped citations and points."""
+    def _points(self, question: str, passages: Sequence[Passage]) -> Steps[BatchResult]:
         sources = {i: nodes for i, (_, nodes) in enumerate(passages, start=1)}
         try:
-            reply = yield from complete(
-                self._llm,
-                self.prompt("map"),
-                parse=partial(_read_points, sources=sources),
-                output_cls=_Points,
-                reply_tokens=_REPLY_TOKENS,
-                retry=self._retry,
-                name="map",
-                like="\n".join(text for text, _ in passages) if self._same_language else "",
-                passages=PromptTexts([text for text, _ in passages]),
-                question=fence([question], "question"),
+            return (
+                yield from complete(
+                    self._llm,
+                    self.prompt("map"),
+                    parse=partial(_read_points, sources=sources),
+                    output_cls=_Points,
+                    reply_tokens=_REPLY_TOKENS,
+                    retry=self._retry,
+                    name="map",
+                    like="\n".join(text for text, _ in passages) if self._same_language else "",
+                    passages=PromptTexts([text for text, _ in passages]),
+                    question=fence([question], "question"),
+                )
             )
         except ExtractionError as error:
-            return BatchResult(batch, error=str(error)), 0, 0
-        points, citations, dropped = reply
-        return BatchResult(batch, points), citations, dropped
+            return BatchResult(error=str(error))
 
 
 def map_batches(texts: Sequence[str], batch_tokens: int, room: int) -> list[list[tuple[int, str]]]:
@@ -325,8 +352,8 @@ def _read_answer(reply: str) -> str:
     return whole_sentences(plain_answer(reply))
 
 
-def _read_points(reply: str, sources: Mapping[int, Sequence[str]]) -> tuple[tuple[Point, ...], int, int]:
-    """The points of a reply that have sources and a score, and the numbers of dropped citations and points.
+def _read_points(reply: str, sources: Mapping[int, Sequence[str]]) -> BatchResult:
+    """The points of a reply that have sources and a score.
 
     Raises
     ------
@@ -335,6 +362,61 @@ def _read_points(reply: str, sources: Mapping[int, Sequence[str]]) -> tuple[tupl
     """
     given = read_reply(reply, _Points).points
     found = checked_points(((point.text, point.score, point.sources) for point in given), sources)
-    if given and not found[0]:
+    if given and not found.points:
         raise ParseError(f"None of the {len(given)} points has a score and cites a passage by its number.")
     return found
+
+
+def checked_points(
+    given: Iterable[tuple[str, Any, Iterable[Any]]], sources: Mapping[int, Sequence[str]]
+) -> BatchResult:
+    """The points of a model that rest on sources and have a score.
+
+    Parameters
+    ----------
+    given : text, score and citations of each point
+    sources : number -> ids of the nodes on which the source rests
+    """
+    points = []
+    citations = dropped = 0
+    for text, value, cited in given:
+        score, found = read_score(value), check_findings([(text, cited)], sources)
+        citations += found.dropped_citations
+        if score is None or not found.findings:
+            dropped += 1
+        else:
+            points.append(Point(found.findings[0].text, score, found.findings[0].nodes))
+    return BatchResult(tuple(points), "", citations, dropped)
+
+
+def collected(results: Sequence[BatchResult], budget: int, count: Callable[[str], int]) -> ReportAnswer:
+    """An answer without text, with the points of batches by score, then by text, while they fit.
+
+    Points with the same text become one, with the highest score and all nodes.
+
+    Parameters
+    ----------
+    budget : tokens; a point that does not fit is skipped
+    count : tokens of a text
+    """
+    merged: dict[str, Point] = {}
+    for point in sorted((point for result in results for point in result.points), key=lambda p: (-p.score, p)):
+        first = merged.setdefault(point.text, point)
+        merged[point.text] = first._replace(nodes=tuple(dict.fromkeys((*first.nodes, *point.nodes))))
+    scored = [point for point in merged.values() if point.score > 0]
+    kept: list[Point] = []
+    for point in sorted(scored, key=lambda point: (-point.score, point.text)):
+        cost = count(point.text) + 1
+        if cost <= budget:
+            kept.append(point)
+            budget -= cost
+    return ReportAnswer(
+        text="",
+        points=tuple(kept),
+        failed={number: result.error for number, result in enumerate(results) if result.error},
+        calls=len(results),
+        dropped_citations=sum(result.dropped_citations for result in results),
+        dropped_points=sum(result.dropped_points for result in results),
+        without_score=len(merged) - len(scored),
+        left_out=len(scored) - len(kept),
+    )

@@ -11,8 +11,8 @@ from llama_index.core.prompts import BasePromptTemplate
 from pydantic import Field
 
 from llama_index.graphrag.prompts import REPORT_PROMPT
+from llama_index.graphrag.replies import read_score
 from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report, check_findings
-from llama_index.graphrag.search.map_reduce import read_score
 from llama_index.ragkit import Estimate, ExtractionContext, LLMSummarizer, Steps, offload
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within

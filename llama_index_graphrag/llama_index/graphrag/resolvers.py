@@ -9,7 +9,7 @@ from llama_index.core.prompts import BasePromptTemplate
 
 from llama_index.graphrag.graph.candidates import CandidatePair
 from llama_index.graphrag.prompts import RESOLVE_PROMPT
-from llama_index.graphrag.yes_no import YesNo, read_yes_no
+from llama_index.graphrag.replies import YesNo, read_yes_no
 from llama_index.ragkit import ExtractionCache, ExtractionContext, RetryPolicy, Steps
 from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.context_window import PromptTexts

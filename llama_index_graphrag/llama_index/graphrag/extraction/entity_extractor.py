@@ -12,8 +12,7 @@ from llama_index.graphrag.extraction.claims import ClaimReading
 from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, EntityStatement, RelationStatement
 from llama_index.graphrag.prompts import CLAIMS_PROMPT, EXTRACT_PROMPT, GLEAN_PROMPT, MISSED_PROMPT
-from llama_index.graphrag.search.map_reduce import read_score
-from llama_index.graphrag.yes_no import YesNo, read_yes_no
+from llama_index.graphrag.replies import YesNo, read_score, read_yes_no
 from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Steps
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.context_window import PromptTexts
