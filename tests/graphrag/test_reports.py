@@ -19,7 +19,6 @@ from llama_index.graphrag.reports.extractive import covering_lines
 from llama_index.graphrag.reports.lines import ReportLine, fitting, ranked_lines, salience
 from llama_index.graphrag.reports.planning import (
     Planner,
-    extracted_report,
     numbered_sources,
     unwritten,
 )
@@ -54,7 +53,7 @@ def test_a_community_that_fits_is_reported_verbatim() -> None:
     plans = planner(ring(), report_tokens=1000, context_tokens=1000)
     for community in range(len(plans.hierarchy)):
         plan = plans.plan(community)
-        report = extracted_report(plans, community)
+        report = plans.report(community)
         assert plan.verbatim
         assert report.form == "statements"
         assert [finding.text for finding in report.findings] == [line.text for line in plan.lines]
@@ -73,7 +72,7 @@ def test_a_large_community_reads_its_childrens_reports_first() -> None:
     place = {each.key: i for i, each in enumerate(order)}
     assert all(place[child.key] < place[each.key] for each in order for child in each.children if child.key in place)
     assert unwritten([plan], {each.key for each in order}) == []
-    reports = {child.key: extracted_report(plans, child.community) for child in plan.children}
+    reports = {child.key: plans.report(child.community) for child in plan.children}
     shown, sources = numbered_sources(plan, reports)
     assert sum(line.startswith("[") for line in shown) == len(sources)
     assert set(sources) == set(range(1, len(sources) + 1))
@@ -97,9 +96,7 @@ def test_keys_change_with_what_a_report_is_made_of_and_with_nothing_else() -> No
 @given(corpora)
 def test_reports_are_a_function_of_the_statements(chunks) -> None:
     one, other = planner(chunks), planner(tuple(reversed(chunks)))
-    assert [extracted_report(one, c) for c in range(len(one.hierarchy))] == [
-        extracted_report(other, c) for c in range(len(other.hierarchy))
-    ]
+    assert [one.report(c) for c in range(len(one.hierarchy))] == [other.report(c) for c in range(len(other.hierarchy))]
     for community in range(len(one.hierarchy)):
         inside = set(one.names(community))
         for line in one.lines(community):
@@ -188,7 +185,7 @@ def test_claims_stand_together_after_the_other_statements() -> None:
     late = ChunkStatements("d", "a", claims=(ClaimStatement("Ada", said="Ada lied."),))
     plans = planner([chunk, late], report_tokens=1000, context_tokens=1000)
     texts = [claim.text, "Ada met Bede.", "Claim: Ada lied."]
-    report = extracted_report(plans, 0)
+    report = plans.report(0)
     assert [finding.text for finding in report.findings] == [texts[1], texts[0], texts[2]]
     assert set(report.nodes) == {"c", "d"}
     shown, sources = numbered_sources(plans.plan(0), {})

@@ -26,7 +26,7 @@ from llama_index.graphrag.reports.lines import ReportLine, fitting, grouped, ran
 from llama_index.graphrag.reports.report import Finding, Report, ReportForm
 from llama_index.ragkit.text.mentions import normalise
 
-__all__ = ["Planner", "ReportPlan", "extracted_report", "numbered_sources", "unwritten"]
+__all__ = ["Planner", "ReportPlan", "numbered_sources", "unwritten"]
 
 _TITLE_NAMES = 3
 
@@ -120,8 +120,12 @@ class Planner:
         return bool(self.plan(community).nodes)
 
     def report(self, community: int) -> Report:
-        """The report of a community, made without a model."""
-        return extracted_report(self, community)
+        """The report of a community, made without a model: its statements, or those that best cover its entities."""
+        plan, lines = self.plan(community), self.lines(community)
+        chosen = lines if plan.verbatim else covering_lines(lines, self.config.report_tokens, self.count)
+        findings = tuple(Finding(line.text, line.nodes) for line in grouped(chosen))
+        form: ReportForm = "statements" if plan.verbatim else "extract"
+        return Report(plan.key, self.title(community), "", findings, form, left_out=len(lines) - len(chosen))
 
     def _made(self, community: int) -> ReportPlan:
         everything = self.lines(community)
@@ -185,15 +189,6 @@ def _inside(line: ReportLine, child_of: Mapping[str, int]) -> bool:
     """Whether all entities of a line are in one child."""
     children = {child_of.get(entity) for entity in line.entities}
     return len(children) == 1 and None not in children
-
-
-def extracted_report(planner: Planner, community: int) -> Report:
-    """The report of a community, made without a model: its statements, or those that best cover its entities."""
-    plan, lines = planner.plan(community), planner.lines(community)
-    chosen = lines if plan.verbatim else covering_lines(lines, planner.config.report_tokens, planner.count)
-    findings = tuple(Finding(line.text, line.nodes) for line in grouped(chosen))
-    form: ReportForm = "statements" if plan.verbatim else "extract"
-    return Report(plan.key, planner.title(community), "", findings, form, left_out=len(lines) - len(chosen))
 
 
 def numbered_sources(plan: ReportPlan, reports: Mapping[str, Report]) -> tuple[list[str], dict[int, tuple[str, ...]]]:
