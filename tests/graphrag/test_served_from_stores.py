@@ -28,7 +28,7 @@ from llama_index.graphrag import (
     RecordedExtractor,
 )
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement
-from llama_index.graphrag.rows.statement_edges import statement_edges
+from llama_index.graphrag.rows.statement_edges import Resolved, statement_edges
 from llama_index.graphrag.state import GraphRAGState
 from llama_index.graphrag.statement_rows import StatementRows
 from llama_index.ragkit import ExtractiveSummarizer
@@ -89,7 +89,7 @@ class GraphTwins(Twins):
         assert graph.chunks == state.graph.chunks
         assert (graph.entities, graph.links) == (state.graph.entities, state.graph.links)
         assert graph.short == state.graph.short
-        resolved = [(chunk, graph.short.get(chunk.document, {})) for chunk in graph.chunks.values()]
+        resolved = [Resolved(chunk, graph.short.get(chunk.document, {})) for chunk in graph.chunks.values()]
         change, labels = statement_edges(resolved, stated=self.memory.config.entity_vectors)
         nodes = np.unique(change.nodes)
         with self.rows.graph.reader() as reader:

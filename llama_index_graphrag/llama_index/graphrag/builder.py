@@ -31,16 +31,13 @@ from llama_index.graphrag.merging import EntityMerging
 from llama_index.graphrag.report_maker import ReportMaker
 from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityResolver
+from llama_index.graphrag.rows.statement_edges import Resolved
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import (
-    Rows,
     StatementRows,
     added_statements,
     chunk_statements,
-    documents_in,
-    part_of_rows,
     store_rewritten,
-    tokens_in,
 )
 from llama_index.ragkit import Builder, Change, Failure, Selection, Snapshot, SpaceRows, Steps, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
@@ -288,14 +285,17 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             yield from self.communities.link_again(state.reports)
             self._links_differ = False
 
-    def _part(self, state: GraphRAGState, reading: Steps[Rows]) -> Steps[_Part]:
+    def _part(self, state: GraphRAGState, reading: Steps[dict[str, Resolved]]) -> Steps[_Part]:
         """The statements that a write needs: all of them if they are in memory, or those that it reads."""
         if not state.is_part:
             return _Part(state.graph, state.judgements, {})
-        rows = yield from reading
-        judgements: Judgements = {} if self._merging is None else (yield from self._merging.of(documents_in(rows)))
-        graph = yield from offload(part_of_rows, rows, judged_same(judgements))
-        return _Part(graph, judgements, tokens_in(rows))
+        rows = (yield from reading).values()
+        chunks = [each.chunk for each in rows]
+        judgements: Judgements = {}
+        if self._merging is not None:
+            judgements = yield from self._merging.of(chunk.document for chunk in chunks)
+        graph = yield from offload(statement_graph, chunks, judged_same(judgements))
+        return _Part(graph, judgements, {each.chunk.chunk_id: each.tokens for each in rows})
 
     def _store(
         self, state: GraphRAGState, part: _Part, graph: StatementGraph, added: Sequence[BaseNode] = ()

@@ -83,15 +83,15 @@ class GraphParts:
         """The state that an index of only the chunks of a part would have."""
         ids = state.chunks.ids
         stated = yield from self._rows.of(ids)
-        gone = {i for chunk, _ in stated.values() for s in chunk.all_statements for i in s.merged_from} - stated.keys()
-        chunks = [chunk.without_merged(gone) for chunk, _ in stated.values()]
+        gone = {i for each in stated.values() for s in each.chunk.all_statements for i in s.merged_from} - stated.keys()
+        chunks = [each.chunk.without_merged(gone) for each in stated.values()]
         same: Mapping[str, frozenset[tuple[str, str]]] = {}
         if self._merging is not None:
             documents = {chunk.document for chunk in chunks}
             same = judged_same((yield from self._merging.of(documents)))
             members = yield from self._rows.members(documents)
             hidden = yield from self._rows.of({i for given in members.values() for i in given} - stated.keys())
-            same = visible_pairs(same, (chunk for chunk, _ in hidden.values()))
+            same = visible_pairs(same, (each.chunk for each in hidden.values()))
         graph = yield from offload(statement_graph, chunks, same)
         entities = Snapshot.empty()
         if state.everything.config.entity_vectors:
@@ -274,7 +274,7 @@ class GraphParts:
         now, then = state.graph.chunks, view.graph.chunks
         if state.is_part:
             stated = yield from self._rows.of({node_id for report in written.values() for node_id in report.nodes})
-            now = {node_id: chunk for node_id, (chunk, _) in stated.items()}
+            now = {node_id: each.chunk for node_id, each in stated.items()}
         return {
             key: report
             for key, report in written.items()

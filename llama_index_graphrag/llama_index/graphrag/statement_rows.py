@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from llama_index.graphrag.graph.changes import resolved_graph, statement_graph
+from llama_index.graphrag.graph.changes import resolved_graph
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
@@ -20,19 +20,12 @@ from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.records import Record
 
 __all__ = [
-    "Rows",
     "StatementRows",
     "added_statements",
     "chunk_statements",
-    "documents_in",
     "graph_of",
-    "part_of_rows",
     "store_rewritten",
-    "tokens_in",
 ]
-
-Rows = dict[str, Record]
-"""By chunk."""
 
 _STATEMENTS = "statements"
 _DOCUMENTS = "statement_documents"
@@ -65,7 +58,7 @@ class StatementRows:
     # -- reading ------------------------------------------------------------------------------------
 
     def of(self, node_ids: Iterable[str]) -> Steps[dict[str, Resolved]]:
-        """The statements of the stored chunks among these, with their names resolved."""
+        """The stored chunks among these."""
         stored = yield from self._records.get_many(_STATEMENTS, node_ids)
         return {node_id: _resolved(node_id, record) for node_id, record in stored.items()}
 
@@ -98,31 +91,30 @@ class StatementRows:
 
     # -- a write ------------------------------------------------------------------------------------
 
-    def around(self, removed: Iterable[str], added: Iterable[ChunkStatements]) -> Steps[Rows]:
-        """The rows that a write reads: those of chunks that it removes or replaces, of chunks from which their
-        descriptions were also merged, and of all chunks of the documents of these and of new chunks, since a name in
-        one chunk may stand for a longer name in another.
+    def around(self, removed: Iterable[str], added: Iterable[ChunkStatements]) -> Steps[dict[str, Resolved]]:
+        """The chunks that a write reads: those that it removes or replaces, those from which their descriptions were
+        also merged, and all chunks of the documents of these and of new chunks, since a name in one chunk may stand for
+        a longer name in another.
         """
         given = list(added)
-        known = yield from self._rows_of([*removed, *(chunk.chunk_id for chunk in given)])
-        chunks = [_chunk(node_id, record) for node_id, record in known.items()]
-        merged = {i for chunk in chunks for statement in chunk.all_statements for i in statement.merged_from}
-        known |= yield from self._rows_of(merged - known.keys())
-        chunks = [_chunk(node_id, record) for node_id, record in known.items()]
-        members = yield from self.members({chunk.document for chunk in (*chunks, *given)})
-        return known | (yield from self._rows_of({i for ids in members.values() for i in ids} - known.keys()))
+        known = yield from self.of(sorted({*removed, *(chunk.chunk_id for chunk in given)}))
+        merged = {
+            i for each in known.values() for statement in each.chunk.all_statements for i in statement.merged_from
+        }
+        known |= yield from self.of(sorted(merged - known.keys()))
+        documents = {chunk.document for chunk in (*(each.chunk for each in known.values()), *given)}
+        members = yield from self.members(documents)
+        return known | (yield from self.of(sorted({i for ids in members.values() for i in ids} - known.keys())))
 
-    def of_documents(self, documents: Iterable[str]) -> Steps[Rows]:
-        """The rows of all chunks of documents."""
-        return (yield from self._rows_of(i for ids in (yield from self.members(documents)).values() for i in ids))
+    def of_documents(self, documents: Iterable[str]) -> Steps[dict[str, Resolved]]:
+        """All chunks of documents."""
+        members = yield from self.members(documents)
+        return (yield from self.of(sorted({i for ids in members.values() for i in ids})))
 
     def members(self, documents: Iterable[str]) -> Steps[dict[str, list[str]]]:
         """The ids of the chunks of documents."""
         found = yield from self._records.get_many(_DOCUMENTS, sorted(set(documents)))
         return {document: record["chunks"] for document, record in found.items()}
-
-    def _rows_of(self, chunks: Iterable[str]) -> Steps[Rows]:
-        return (yield from self._records.get_many(_STATEMENTS, sorted(set(chunks))))
 
     def change(
         self, before: StatementGraph, after: StatementGraph, was: Mapping[str, int], tokens: Mapping[str, int]
@@ -147,9 +139,8 @@ class StatementRows:
         yield from offload(self._change, gone, put)
         counts = {**was, **tokens}
         yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in new])
-        yield from self._records.put(_STATEMENTS, [(each[0].chunk_id, _record(each, counts)) for each in put])
-        out, into = ([chunk for chunk, _ in rows] for rows in (gone, put))
-        yield from self._count_scopes(out, into)
+        yield from self._records.put(_STATEMENTS, [(each.chunk.chunk_id, _record(each, counts)) for each in put])
+        yield from self._count_scopes(*([each.chunk for each in rows] for rows in (gone, put)))
         kept = {document: {"chunks": sorted(ids)} for document, ids in after.documents.items()}
         yield from self._records.delete(_DOCUMENTS, [name for name in before.documents if name not in kept])
         yield from self._records.put(_DOCUMENTS, list(kept.items()))
@@ -168,34 +159,14 @@ class StatementRows:
         self.graph.change(EdgeChange.together([less.change, more.change]), {**less.labels, **more.labels})
 
 
-def part_of_rows(rows: Rows, same: Mapping[str, frozenset[tuple[str, str]]]) -> StatementGraph:
-    """The graph of rows that have all chunks of their documents.
-
-    Parameters
-    ----------
-    same : see :func:`~llama_index.graphrag.graph.changes.changed`
-    """
-    return statement_graph((_chunk(node_id, record) for node_id, record in rows.items()), same)
-
-
-def documents_in(rows: Rows) -> set[str]:
-    """The documents of the chunks."""
-    return {_chunk(node_id, record).document for node_id, record in rows.items()}
-
-
-def tokens_in(rows: Rows) -> dict[str, int]:
-    """The tokens of the text of each chunk."""
-    return {node_id: int(record["tokens"]) for node_id, record in rows.items()}
-
-
 def graph_of(chunks: Iterable[Resolved]) -> StatementGraph:
     """The graph of some chunks, with names resolved as in the whole corpus."""
     given = list(chunks)
     short: dict[str, dict[str, str]] = {}
-    for chunk, names in given:
-        if names:
-            short.setdefault(chunk.document, {}).update(names)
-    return resolved_graph([chunk for chunk, _ in given], short)
+    for each in given:
+        if each.short:
+            short.setdefault(each.chunk.document, {}).update(each.short)
+    return resolved_graph([each.chunk for each in given], short)
 
 
 def _scope_key(chunk: ChunkStatements) -> str:
@@ -206,35 +177,27 @@ def _relevant(graph: StatementGraph, node_id: str) -> Resolved:
     """A chunk, and its names that stand for others."""
     chunk = graph.chunks[node_id]
     short = graph.short.get(chunk.document, {})
-    return chunk, {name: short[name] for name, _ in chunk.typed_names if name in short}
+    return Resolved(chunk, {name: short[name] for name, _ in chunk.typed_names if name in short})
 
 
 def _record(each: Resolved, tokens: Mapping[str, int]) -> dict[str, Any]:
-    chunk, short = each
+    chunk = each.chunk
     return {
         "statements": chunk.record(),
         "hash": chunk.text_hash,
         "document": chunk.document_id,
         "position": chunk.position,
         "scope": chunk.scope,
-        "short": dict(short),
+        "short": dict(each.short),
         "tokens": tokens[chunk.chunk_id],
     }
 
 
-def _chunk(node_id: str, record: Record) -> ChunkStatements:
-    return ChunkStatements.from_record(
-        record["statements"],
-        node_id,
-        record["hash"],
-        record["document"],
-        record["position"],
-        record["scope"],
-    )
-
-
 def _resolved(node_id: str, record: Record) -> Resolved:
-    return _chunk(node_id, record), record["short"]
+    where = (record["hash"], record["document"], record["position"], record["scope"])
+    return Resolved(
+        ChunkStatements.from_record(record["statements"], node_id, *where), record["short"], int(record["tokens"])
+    )
 
 
 def chunk_statements(

@@ -28,8 +28,6 @@ __all__ = [
 ]
 
 Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
-Resolved = tuple[ChunkStatements, Mapping[str, str]]
-"""A chunk, and the names in it that stand for others."""
 
 _ENTITY, _CHUNK, _NAME, _STATED = 0, 1, 2, 3  # kinds of nodes: the lowest bits of their numbers
 NAMED, PAIR, MEANT, STATED = 0, 1, 2, 3
@@ -37,6 +35,14 @@ NAMED, PAIR, MEANT, STATED = 0, 1, 2, 3
 to an entity that it may stand for; from a name to itself, once for each chunk that states it."""
 
 _NO_SOURCE = 0
+
+
+class Resolved(NamedTuple):
+    """A chunk, the names in it that stand for others, and the tokens of its text, 0 if they are not known."""
+
+    chunk: ChunkStatements
+    short: Mapping[str, str]
+    tokens: int = 0
 
 
 class StatementEdges(NamedTuple):
@@ -84,7 +90,7 @@ def statement_edges(chunks: Iterable[Resolved], count: int = 1, *, stated: bool 
     """
     labels: dict[int, str] = {}
     edges: list[Edge] = []
-    for chunk, short in chunks:
+    for chunk, short, _ in chunks:
         edges += _edges(chunk, short, count, labels)
         if stated:
             names = {scoped(chunk.scope, name) for name, _ in chunk.typed_names}
