@@ -13,8 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from tests.graphrag.slow_clustering import Partition, Weights, slow_levels, slow_modularity
 
 from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
-from llama_index.graphrag.clustering.base import Clustering
-from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
+from llama_index.graphrag.clustering.hierarchy import Clustering, Hierarchy, hierarchy
 from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.ragkit.errors import ConfigurationError

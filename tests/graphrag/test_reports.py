@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.graphrag.strategies import corpora
 
 from llama_index.graphrag import AgglomerativeClustering
-from llama_index.graphrag.clustering.base import clustered
+from llama_index.graphrag.clustering.hierarchy import clustered
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph

@@ -13,10 +13,10 @@ from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
 from llama_index.graphrag.graph.graph_arrays import GraphArrays
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.local_search import ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.map_reduce import BatchResult, Point, checked_points, collected
 from llama_index.graphrag.prompts import MAP_PROMPT
 from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
-from llama_index.graphrag.search.context import ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.search.cut import budget_cut, community_nearness, level_cut, rated_cut
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
 from llama_index.graphrag.search.linking import Link, known_names, linked_entities, relative

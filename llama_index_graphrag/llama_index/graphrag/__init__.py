@@ -4,12 +4,12 @@ See :class:`GraphRAGIndex`.
 """
 
 from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
-from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.clustering.hierarchy import Clustering
 from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.clustering.recorded import RecordedClustering
 from llama_index.graphrag.config import PublishedOptions
 from llama_index.graphrag.explanation import GraphRAGExplanation
-from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceExtractor
+from llama_index.graphrag.extraction.cooccurrence import CooccurrenceExtractor
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
 from llama_index.graphrag.extraction.recorded_extractor import RecordedExtractor, published_nodes
 from llama_index.graphrag.index import GraphRAGIndex

@@ -17,18 +17,17 @@ from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
 from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
-from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.clustering.hierarchy import Clustering
 from llama_index.graphrag.community_rows import CommunityRows
 from llama_index.graphrag.config import GraphRAGConfig
-from llama_index.graphrag.graph.changes import GraphChange, changed, statement_graph
-from llama_index.graphrag.graph.judgement import Judgements, judged_same
-from llama_index.graphrag.graph.packed_graph import pack_graph, unpack_graph
+from llama_index.graphrag.graph.candidates import Judgements, judged_same
+from llama_index.graphrag.graph.changes import GraphChange, Touched, changed, statement_graph
+from llama_index.graphrag.graph.graph_arrays import pack_graph, unpack_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
-from llama_index.graphrag.graph.touched import Touched
 from llama_index.graphrag.graph_parts import ENTITIES, GraphParts
 from llama_index.graphrag.merging import EntityMerging
-from llama_index.graphrag.report_maker import ReportMaker
+from llama_index.graphrag.reporter import ReportMaker
 from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityResolver
 from llama_index.graphrag.rows.statement_edges import Resolved

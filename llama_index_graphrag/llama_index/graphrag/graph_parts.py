@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 from llama_index.graphrag.community_rows import CommunitiesGoneError, CommunityRows
 from llama_index.graphrag.community_view import CommunityView
 from llama_index.graphrag.config import PublishedOptions, SearchConfig
-from llama_index.graphrag.entity_links import COMPARED, links_of, nearest_chunks, nearest_names
 from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
+from llama_index.graphrag.graph.candidates import judged_same, visible_pairs
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
-from llama_index.graphrag.graph.judgement import judged_same, visible_pairs
 from llama_index.graphrag.graph.statement import bare
 from llama_index.graphrag.merging import EntityMerging
 from llama_index.graphrag.reports.report import Report
-from llama_index.graphrag.rows.known_part import KnownPart, part_of, read_around_entities
-from llama_index.graphrag.rows.question_graph import QuestionGraph
+from llama_index.graphrag.rows.question_graph import KnownPart, QuestionGraph, part_of, read_around_entities
 from llama_index.graphrag.rows.statement_edges import chunk_number
 from llama_index.graphrag.search.chunk_scores import activations
-from llama_index.graphrag.search.linking import Link, linked_entities
+from llama_index.graphrag.search.linking import COMPARED, Link, linked_entities, links_of, nearest_chunks, nearest_names
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
 from llama_index.ragkit import LastQuery, Query, Selection, Snapshot, Steps, offload
@@ -143,7 +141,7 @@ class GraphParts:
             wanted = max(COMPARED, options.entities_top_k)
             entities = yield from self._storage.space(ENTITIES).near(vector[None], wanted)
         near_names = yield from offload(nearest_names, entities, vector, options)
-        seeds = yield from offload(nearest_chunks, near, options)
+        seeds = yield from offload(nearest_chunks, near.state.chunks, near.scores, options)
         ids, selection = near.state.chunks.ids, contents.selection
 
         def read() -> KnownPart:

@@ -14,8 +14,7 @@ from llama_index.graphrag.clustering.hierarchy import Hierarchy
 from llama_index.graphrag.clustering.leiden import LeidenClustering
 from llama_index.graphrag.config import PUBLISHED_INDEX, GraphRAGConfig
 from llama_index.graphrag.costs import QuestionCost, question_cost, work_of_reports
-from llama_index.graphrag.export import to_networkx
-from llama_index.graphrag.extraction.cooccurrence_extractor import CooccurrenceExtractor
+from llama_index.graphrag.extraction.cooccurrence import CooccurrenceExtractor
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
 from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
@@ -41,6 +40,7 @@ from llama_index.ragkit import (
     offload,
     register_index,
 )
+from llama_index.ragkit.extras import need
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.index.derived_index import nodes_of
 from llama_index.ragkit.llm.completion import known_llm
@@ -211,8 +211,30 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         ImportError
             If the extra `networkx` is not installed.
         """
-        state = self.state
-        return to_networkx(state.everything, state.chunks, run_steps(texts_of(state.chunks.ids, self.storage.get_node)))
+        networkx = need("networkx", "to_networkx()", "llama-index-graphrag[networkx]")
+        state, found = self.state, networkx.Graph()
+        view, texts = state.everything, run_steps(texts_of(state.chunks.ids, self.storage.get_node))
+        for record in state.chunks.records:
+            found.add_node(record.id, kind="chunk", text=texts.get(record.id, ""), document=record.ref_doc_id or "")
+        graph, entities, hierarchy = view.graph, view.entities, view.hierarchy
+        names = [("entity", key) for key in entities.names]
+        for name, key in zip(names, entities.names, strict=True):
+            found.add_node(name, kind="entity", text=graph.name_of(key), type=graph.type_of(key))
+            found.add_edges_from(((name, chunk) for chunk in graph.entities[key]), kind="mention", weight=1)
+        for row, name in enumerate(names):
+            for place in range(entities.indptr[row], entities.indptr[row + 1]):
+                other = int(entities.indices[place])
+                if row < other:
+                    found.add_edge(name, names[other], kind="relation", weight=int(entities.weights[place]))
+        for community, parent in enumerate(hierarchy.parent.tolist()):
+            own, level = ("community", community), int(hierarchy.level[community])
+            found.add_node(own, kind="community", text=view.planner.title(community), level=level)
+            if parent >= 0:
+                found.add_edge(own, ("community", parent), kind="part", weight=1)
+            if hierarchy.is_leaf[community]:
+                members = (names[row] for row in hierarchy.members(community).tolist())
+                found.add_edges_from(((member, own) for member in members), kind="member", weight=1)
+        return found
 
     def write_reports(self) -> int:
         """Write the missing reports, and delete those of communities that no longer exist.

@@ -1,6 +1,6 @@
 """The keywords of Graph RAG's index, retriever and postprocessor, for editors and type checkers."""
 
-from llama_index.graphrag.clustering.base import Clustering
+from llama_index.graphrag.clustering.hierarchy import Clustering
 from llama_index.graphrag.config import Context, PublishedOptions, ReportTime, SearchMode
 from llama_index.graphrag.resolvers import EntityResolver
 from llama_index.ragkit import IndexKeywords, LLMRetrieverKeywords, PostprocessorKeywords, Summarizer

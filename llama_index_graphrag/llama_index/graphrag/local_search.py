@@ -1,20 +1,23 @@
 """The local search: from the entities of a question to chunks (arXiv 2404.16130 has none; microsoft/graphrag does)."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from llama_index.core.schema import TextNode
 from numpy.typing import NDArray
 
+from llama_index.graphrag.clustering.hierarchy import Hierarchy
 from llama_index.graphrag.config import SearchConfig
-from llama_index.graphrag.entity_links import links_of, nearest_chunks, nearest_names
 from llama_index.graphrag.found import GraphRAGFound, Similarities, similarities
+from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.graph_parts import GraphParts
 from llama_index.graphrag.reports.lines import ranked_lines
 from llama_index.graphrag.search.chunk_scores import activations
-from llama_index.graphrag.search.context import Section, assembled, ranked_chunks, ranked_communities, ranked_relations
-from llama_index.graphrag.search.linking import Link
+from llama_index.graphrag.search.linking import Link, links_of, nearest_chunks, nearest_names
 from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.ragkit import Query, Steps, content_id, offload
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, derived_node
@@ -22,7 +25,18 @@ from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.walk_trust import combine, trust
 
-__all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
+__all__ = [
+    "STATEMENTS_KEY",
+    "UNLINKED",
+    "UNTRUSTED",
+    "Section",
+    "assembled",
+    "linked_chunks",
+    "mixed_context",
+    "ranked_chunks",
+    "ranked_communities",
+    "ranked_relations",
+]
 
 UNLINKED = "the question leads to no entity of the graph; chunks are ranked only by similarity"
 UNTRUSTED = "the entities lead to many chunks, or elsewhere than the words of the question; ranked only by similarity"
@@ -58,7 +72,7 @@ def _linked_chunks(
 ) -> GraphRAGFound:
     state = near.state
     near_names = nearest_names(state.entities, vector, options, state.name_mask(view))
-    seeds = nearest_chunks(near, options)
+    seeds = nearest_chunks(state.chunks, near.scores, options)
     entities_of = view.entities_in([chunk for _, chunk in seeds])
     links = links_of(text, view.names, near_names, seeds, entities_of, options)
     active = activations(view.entities, links, options.published.spread)
@@ -174,3 +188,114 @@ def _lines(
         if len(statement.entities) == 1 or tuple(sorted(statement.entities)) in pairs
     }
     return [(line.text, line.nodes) for line in ranked_lines(statements)]
+
+
+class Section(NamedTuple):
+    """A part of a context.
+
+    Attributes
+    ----------
+    sizes : tokens of its texts, the most important first
+    share : share of the budget, in [0, 1]
+    """
+
+    sizes: Sequence[int]
+    share: float
+
+
+def assembled(sections: Sequence[Section], budget: int, *, pass_on: bool = True) -> list[list[int]]:
+    """The texts of each section that fit.
+
+    Parameters
+    ----------
+    budget : tokens of all sections
+    pass_on : whether texts that do not fit are skipped and the remaining room of a section goes to the next; if not, a
+        section ends at the first text that does not fit, as published
+
+    Returns
+    -------
+    positions of the texts, for each section
+
+    >>> assembled([Section([4, 3, 9, 1], 0.5), Section([6, 7], 0.5)], 20)
+    [[0, 1, 3], [0]]
+    >>> assembled([Section([4, 3, 9, 1], 0.5), Section([6, 7], 0.5)], 20, pass_on=False)
+    [[0, 1], [0]]
+    """
+    found = []
+    left = 0
+    for section in sections:
+        room = int(budget * section.share) + (left if pass_on else 0)
+        kept = []
+        for position, size in enumerate(section.sizes):
+            if size <= room:
+                kept.append(position)
+                room -= size
+            elif not pass_on:
+                break
+        found.append(kept)
+        left = room
+    return found
+
+
+def ranked_communities(
+    hierarchy: Hierarchy, rows: Collection[int], ratings: Mapping[int, float] | None = None
+) -> list[int]:
+    """Communities with linked entities, by the number of these, then by rating, then smaller ones first.
+
+    Parameters
+    ----------
+    rows : rows of the linked entities
+    ratings : community -> rating of its report
+    """
+    counts: dict[int, int] = defaultdict(int)
+    for row in rows:
+        leaf = int(hierarchy.leaf[row])
+        for community in (leaf, *hierarchy.ancestors(leaf)):
+            counts[community] += 1
+    rated = ratings or {}
+    return sorted(counts, key=lambda c: (-counts[c], -rated.get(c, 0.0), int(hierarchy.sizes[c]), c))
+
+
+def ranked_relations(entities: EntityGraph, rows: Sequence[int], outside: int) -> list[tuple[int, int]]:
+    """Pairs with a linked entity, as rows: first those between two linked entities, then those that lead outside.
+
+    The first are sorted by the sum of the degrees of both ends. The others are sorted by the number of linked entities
+    with which their outer end is joined, then by this sum.
+
+    Parameters
+    ----------
+    rows : rows of the linked entities, surest first
+    outside : the largest number of pairs that lead outside, for each linked entity
+    """
+    linked = set(rows)
+    pairs = {tuple(sorted((row, int(other)))) for row in linked for other in entities.neighbours(row)}
+
+    def degree(pair: tuple[int, ...]) -> int:
+        return int(entities.degrees[list(pair)].sum())
+
+    inside = sorted((pair for pair in pairs if linked.issuperset(pair)), key=lambda pair: (-degree(pair), pair))
+    ends: dict[int, int] = defaultdict(int)
+    leading = [pair for pair in pairs if not linked.issuperset(pair)]
+    for pair in leading:
+        ends[next(row for row in pair if row not in linked)] += 1
+    leading.sort(key=lambda pair: (-max(ends.get(row, 0) for row in pair), -degree(pair), pair))
+    return [(pair[0], pair[1]) for pair in inside + leading[: outside * len(linked)]]
+
+
+def ranked_chunks(graph: StatementGraph, keys: Sequence[str]) -> list[str]:
+    """The chunks that name linked entities, those of the surest first, then by the stated pairs of linked entities.
+
+    Parameters
+    ----------
+    keys : keys of the linked entities, surest first
+    """
+    stated: dict[str, int] = defaultdict(int)
+    for i, key in enumerate(keys):
+        for other in keys[i + 1 :]:
+            for chunk in graph.links.get(key, {}).get(other, ()):
+                stated[chunk] += 1
+    found: dict[str, None] = {}
+    for key in keys:
+        where = sorted(graph.entities.get(key, ()), key=lambda chunk: (-stated[chunk], graph.chunks[chunk].order))
+        found.update(dict.fromkeys(where))
+    return list(found)

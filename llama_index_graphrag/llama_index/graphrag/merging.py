@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 
-from llama_index.graphrag.graph.candidates import CandidatePair, DocumentNames
-from llama_index.graphrag.graph.judgement import Judgement, Judgements
+from llama_index.graphrag.graph.candidates import CandidatePair, DocumentNames, Judgement, Judgements
 from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.resolvers import EntityResolver

@@ -15,10 +15,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.clustering.base import fingerprint_of
-from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy, least_members
+from llama_index.graphrag.clustering.hierarchy import Hierarchy, fingerprint_of, hierarchy, least_members
 from llama_index.graphrag.clustering.local_moving import BLOCKS, local_moves
-from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.graph.entity_graph import EntityGraph, summed
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_count
 
@@ -130,7 +129,7 @@ def _dendrogram(adjacency: "csr_matrix", blocks: Integers) -> list[Integers]:
         place = np.empty(len(firsts), np.int64)
         place[ranked] = np.arange(len(firsts))
         units, names = place[found], names[firsts][ranked]
-        adjacency, strengths = _merged(adjacency, units, len(names)), _summed(units, strengths, len(names))
+        adjacency, strengths = _merged(adjacency, units, len(names)), summed(units, strengths, len(names))
         labels = units[labels]
         levels.append(labels)
 
@@ -165,11 +164,5 @@ def _merged(adjacency: "csr_matrix", units: Integers, number: int) -> "csr_matri
 def _tokens(graph: EntityGraph, labels: Integers) -> Integers:
     """Tokens of the statements inside each community, shape (n,), at the place of its least member."""
     inside = labels[graph.rows] == labels[graph.indices]
-    tokens = _summed(labels[graph.rows[inside]], graph.tokens[inside], len(graph)) // 2
-    return tokens + _summed(labels, graph.node_tokens, len(graph))
-
-
-def _summed(where: Integers, values: Integers, length: int) -> Integers:
-    sums = np.zeros(length, np.int64)
-    np.add.at(sums, where, values)
-    return sums
+    tokens = summed(labels[graph.rows[inside]], graph.tokens[inside], len(graph)) // 2
+    return tokens + summed(labels, graph.node_tokens, len(graph))

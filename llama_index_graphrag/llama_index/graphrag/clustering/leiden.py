@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from llama_index.graphrag.clustering.base import fingerprint_of
-from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
+from llama_index.graphrag.clustering.hierarchy import Hierarchy, fingerprint_of, hierarchy
 from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.validation import check_count, check_number

@@ -8,7 +8,6 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 from pydantic import Field, field_validator
 
-from llama_index.graphrag.extraction.claims import ClaimReading
 from llama_index.graphrag.extraction.verification import checked
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, EntityStatement, RelationStatement
 from llama_index.graphrag.prompts import CLAIMS_PROMPT, EXTRACT_PROMPT, GLEAN_PROMPT, MISSED_PROMPT
@@ -24,13 +23,62 @@ from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import count as checked_count
 from llama_index.ragkit.validation import number
 
-__all__ = ["EntityExtractor", "Reading"]
+__all__ = ["ClaimReading", "EntityExtractor", "Reading"]
 
 _MOST_STRENGTH = 10.0
 _SOURCES = ("source", "source_entity", "head", "from", "subject", "entity1")
 _TARGETS = ("target", "target_entity", "tail", "to", "object", "entity2")
 _CLAIMS = "Any claims or facts that could be relevant to information discovery."  # as published
 _TYPES = ("organization", "person", "geo", "event")  # as published
+_NOTHING = frozenset(("none", "null", "n/a", "unknown", "-"))  # as models write an empty field
+_FIELDS = {
+    "subject": ("subject", "subject_id", "entity"),
+    "object": ("object", "object_id"),
+    "type": ("type", "claim_type"),
+    "status": ("status", "claim_status"),
+    "start": ("start", "start_date", "from", "date"),
+    "end": ("end", "end_date", "to"),
+    "said": ("description", "claim", "claim_description", "text"),
+    "quotation": ("quotation", "quote", "source_text", "source"),
+}
+
+
+class ClaimReading(Reply):
+    """A reply: claims about entities."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {"claims": ("claim", "covariates", "facts")}
+    items: ClassVar[str] = "claims"
+
+    claims: list[Any] = Field(
+        description="objects with subject, object, type, status, start, end, description and quotation"
+    )
+
+    @field_validator("claims")
+    @classmethod
+    def _claims(cls, values: list[Any]) -> list[ClaimStatement]:
+        """Objects with a subject and a description; others are dropped.
+
+        Raises
+        ------
+        ValueError
+            If there are objects, but none can be read.
+        """
+        read = [_claim(value) for value in values if isinstance(value, Mapping)]
+        found = list(dict.fromkeys(claim for claim in read if claim.subject and claim.said))
+        if values and not found:
+            raise ValueError("none of the claims has a subject and a description")
+        return found
+
+
+def _claim(value: Mapping[str, Any]) -> ClaimStatement:
+    fields = {name: next((_filled(value[key]) for key in keys if key in value), "") for name, keys in _FIELDS.items()}
+    return ClaimStatement(**{**fields, "status": fields["status"].casefold()})
+
+
+def _filled(value: Any) -> str:
+    """A text, number or truth value on one line; empty for other values and for words such as "unknown"."""
+    plain = str(value) if isinstance(value, bool) else _text(value)
+    return "" if plain.casefold() in _NOTHING else plain
 
 
 def _object(*texts: str, **others: Any) -> dict[str, Any]:

@@ -1,24 +1,52 @@
 """How a statement graph changes when chunks come and go."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping, Set
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from llama_index.graphrag.graph.candidates import types_in
 from llama_index.graphrag.graph.resolution import representatives, short_forms
 from llama_index.graphrag.graph.statement import AnyStatement, ChunkStatements
 from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGraph, resolved
-from llama_index.graphrag.graph.touched import Touched
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
 
-__all__ = ["GraphChange", "changed", "resolved_graph", "statement_graph"]
+__all__ = ["GraphChange", "Touched", "changed", "resolved_graph", "statement_graph"]
 
 T = TypeVar("T")
 Pairs = frozenset[tuple[str, str]]
 
 _BYTES_A_TOKEN = 4  # of UTF-8: an estimate that depends on no tokenizer
+
+
+class Touched(NamedTuple):
+    """The parts of a graph that a write may have changed.
+
+    Attributes
+    ----------
+    pairs : key of an entity that gained or lost chunks -> the keys of the entities whose pair with it changed
+    chunks : ids of chunks that were added or removed, or name other entities than before
+    """
+
+    pairs: Mapping[str, Set[str]]
+    chunks: frozenset[str]
+
+    @classmethod
+    def nothing(cls) -> "Touched":
+        """No change."""
+        return cls({}, frozenset())
+
+    @classmethod
+    def of(cls, changes: Iterable["Touched"]) -> "Touched":
+        """All changes of several writes."""
+        pairs: dict[str, set[str]] = {}
+        chunks: set[str] = set()
+        for change in changes:
+            for key, others in change.pairs.items():
+                pairs.setdefault(key, set()).update(others)
+            chunks |= change.chunks
+        return cls(pairs, frozenset(chunks))
 
 
 @dataclass(frozen=True)

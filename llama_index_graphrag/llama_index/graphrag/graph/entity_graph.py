@@ -16,7 +16,7 @@ from llama_index.ragkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["EntityGraph", "entity_graph", "updated_entities"]
+__all__ = ["EntityGraph", "entity_graph", "summed", "updated_entities"]
 
 Integers = NDArray[np.int64]
 
@@ -93,7 +93,7 @@ class EntityGraph:
         places = np.concatenate([one * n + other, other * n + one])
         cells, where = np.unique(places, return_inverse=True)
         indptr = np.searchsorted(cells, np.arange(n + 1) * n)
-        sums = (_summed(where, np.concatenate([values, values]), len(cells)) for values in (weight, token))
+        sums = (summed(where, np.concatenate([values, values]), len(cells)) for values in (weight, token))
         return cls(ordered, indptr, cells % n if n else cells, next(sums), next(sums), alone[order])
 
     def adjacency(self) -> "csr_matrix":
@@ -115,7 +115,7 @@ class EntityGraph:
     @cached_property
     def strengths(self) -> Integers:
         """Sum of the weights of each entity's edges, shape (n,)."""
-        return _summed(self.rows, self.weights, len(self)) if self.sums is None else self.sums
+        return summed(self.rows, self.weights, len(self)) if self.sums is None else self.sums
 
     @cached_property
     def position(self) -> Mapping[str, int]:
@@ -183,7 +183,8 @@ def _edge(where: Occurrences) -> tuple[int, int]:
     return len(where), sum(where.values())
 
 
-def _summed(where: Integers, values: Integers, length: int) -> Integers:
+def summed(where: Integers, values: Integers, length: int) -> Integers:
+    """The sum of the values at each place, shape (length,)."""
     sums = np.zeros(length, np.int64)
     np.add.at(sums, where, values)
     return sums

@@ -16,6 +16,7 @@ from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 __all__ = [
     "MEANT",
     "NAMED",
+    "NO_SOURCE",
     "PAIR",
     "STATED",
     "Resolved",
@@ -34,7 +35,7 @@ NAMED, PAIR, MEANT, STATED = 0, 1, 2, 3
 """Kinds of edges: between an entity and a chunk that names it; between two entities that a chunk relates; from a name
 to an entity that it may stand for; from a name to itself, once for each chunk that states it."""
 
-_NO_SOURCE = 0
+NO_SOURCE = 0
 
 
 class Resolved(NamedTuple):
@@ -94,7 +95,7 @@ def statement_edges(chunks: Iterable[Resolved], count: int = 1, *, stated: bool 
         edges += _edges(chunk, short, count, labels)
         if stated:
             names = {scoped(chunk.scope, name) for name, _ in chunk.typed_names}
-            edges += [(number, number, _NO_SOURCE, STATED, count) for number in map(stated_number, sorted(names))]
+            edges += [(number, number, NO_SOURCE, STATED, count) for number in map(stated_number, sorted(names))]
     return StatementEdges(EdgeChange.of(edges), labels)
 
 
@@ -110,7 +111,7 @@ def _edges(chunk: ChunkStatements, short: Mapping[str, str], count: int, labels:
         labels[entity] = key
         yield entity, number, number, NAMED, count
         yield number, entity, number, NAMED, count
-        yield name_number(bare(key)), entity, _NO_SOURCE, MEANT, count
+        yield name_number(bare(key)), entity, NO_SOURCE, MEANT, count
     for name in sorted({name for name, _ in chunk.typed_names} & short.keys()):
         yield name_number(name), entity_number(scoped(chunk.scope, short[name])), number, MEANT, count
     for one, other in sorted({(min(each), max(each)) for each in about if len(each) == 2}):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.entity_graph import EntityGraph
-from llama_index.graphrag.graph.naming import Naming
+from llama_index.graphrag.graph.graph_arrays import Naming
 from llama_index.graphrag.graph.sorted_rows import RowValues
 from llama_index.graphrag.search.linking import Link
 
