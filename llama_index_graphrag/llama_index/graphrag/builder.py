@@ -58,13 +58,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Part(NamedTuple):
-    """The statements that a write reads: all of an index, or those of the documents that it touches.
-
-    Attributes
-    ----------
-    graph, judgements : as they are stored
-    tokens : tokens of the text of each chunk, if the statements are stored as rows
-    """
+    """The statements and judgements that a write reads, and, if they are rows, the tokens of the text of each chunk."""
 
     graph: StatementGraph
     judgements: Judgements
@@ -239,11 +233,8 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         judgements: Judgements,
         forget: bool = False,
     ) -> GraphRAGState:
-        """The state after a write if the whole index is in memory, else the given one.
-
-        Parameters
-        ----------
-        forget : whether names were removed
+        """The state after a write if the whole index is in memory, else the given one. `forget` says if names were
+        removed.
         """
         chunks, entities = self.storage.space().whole(), self.storage.space(ENTITIES).whole()
         if chunks is None or entities is None:
@@ -377,13 +368,9 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         return state
 
     def write_reports(self, state: GraphRAGState, again: Collection[str] = ()) -> Steps[GraphRAGState]:
-        """Write all missing reports, and delete those of communities that no longer exist.
+        """Write all missing reports and those of the keys `again`, and delete those of communities that are gone.
 
         Communities are found if a write has changed them.
-
-        Parameters
-        ----------
-        again : keys of existing reports to write again
         """
         if (yield from self.need_communities(state)):
             state = yield from self.find_communities(state)
@@ -416,12 +403,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     def keep_reports(
         self, view: GraphView, written: Mapping[str, WrittenReport], state: GraphRAGState
     ) -> Steps[GraphRAGState]:
-        """Store reports that were written for a question, except those on chunks that were removed meanwhile.
-
-        Parameters
-        ----------
-        view : the communities of the reports
-        """
+        """Store reports on the communities of `view`, except those on chunks that were removed meanwhile."""
         yield from self._begin(state)
         kept = yield from self.parts.still_there(state, view, written)
         yield from self.reports.release({key: report for key, report in written.items() if key not in kept})

@@ -184,13 +184,7 @@ class CommunityRows:
     def replace(self, view: GraphView, by_model: bool) -> Steps[dict[str, WrittenReport]]:
         """Store the communities of a graph that is in memory, and replace earlier ones.
 
-        Parameters
-        ----------
-        by_model : whether a model writes reports
-
-        Returns
-        -------
-        The written reports of communities that no longer exist; they were deleted.
+        Returns the written reports of communities that no longer exist; they were deleted.
         """
         hierarchy = yield from offload(lambda: view.hierarchy)
         count = len(hierarchy)
@@ -223,12 +217,7 @@ class CommunityRows:
         return (yield from self.delete_reports(sizes.keys() - set(table.keys)))
 
     def outdate(self, removed: bool) -> Steps[None]:
-        """Note that the graph has changed.
-
-        Parameters
-        ----------
-        removed : whether chunks were removed; the texts of the communities, which have their words, are then deleted
-        """
+        """Note that the graph has changed; if chunks were `removed`, delete the texts, which have their words."""
         current = yield from self.current()
         if current is None:
             return

@@ -25,12 +25,7 @@ _NO_PLAN: Record = {"children": ()}
 
 
 class ReadPlanner(Planner):
-    """The plans of communities in stores; for a community that was not read, only the data in the table.
-
-    Parameters
-    ----------
-    table : the table of the communities
-    """
+    """The plans of communities in stores; for a community that was not read, only the data in the table."""
 
     def __init__(self, table: CommunityTable, config: GraphRAGConfig, maker: str) -> None:
         nothing = EntityGraph.of((), (), ())
@@ -85,8 +80,7 @@ class CommunityView(GraphView):
 
     Attributes
     ----------
-    table : the table of the communities
-    communities, rows : read the rest
+    table, communities, rows : read them
     identity : the id of the communities
     sizes : key -> tokens of each written report
     known_entities : the entities around a question, if it reads statements about them

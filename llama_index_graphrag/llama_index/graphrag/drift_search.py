@@ -135,12 +135,8 @@ def _answers(outcomes: Sequence[Outcome[DriftAnswer]], what: str) -> tuple[list[
 
 
 def _primers(ask: Ask, question: str, batches: Sequence[Sequence[Report]], most: int) -> list[list[Passage]]:
-    """The findings for each first answer, those of the nearest reports first: all of a batch, or a part that fits the
+    """The findings for each of at most `most` first answers, nearest reports first: a batch, or a part that fits the
     model.
-
-    Parameters
-    ----------
-    most : the largest number of first answers
     """
     room = ask.room("primer", _REPLY_TOKENS, question=fence([question], "question"))
     given = [[finding for report in batch for finding in report.findings] for batch in batches]

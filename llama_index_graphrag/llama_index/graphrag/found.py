@@ -31,13 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Similarities:
-    """The nearness of chunks to a question.
-
-    Attributes
-    ----------
-    state : the state that has the chunks
-    nearness : the dense and lexical nearness of all chunks; scores are -inf for chunks that the query may not see
-    """
+    """The nearness of the chunks of a state to a question; scores are -inf for chunks that the query may not see."""
 
     state: GraphRAGState
     nearness: Nearness
@@ -86,13 +80,7 @@ class Similarities:
 def similarities(
     query: Query[GraphRAGState], lexical_weight: float, vector: NDArray[np.float32] | None = None
 ) -> Steps[Similarities]:
-    """The nearness to the question of every chunk that a query may see.
-
-    Parameters
-    ----------
-    lexical_weight : weight of BM25, in [0, 1]
-    vector : compared with chunks instead of the vector of the question
-    """
+    """The nearness of every chunk that a query may see to the question, or, given a vector, to that instead."""
     nearness = yield from query.nearness(lexical_weight, vector)
     return Similarities(query.state, nearness)
 
@@ -143,13 +131,7 @@ class GraphRAGFound:
 
 
 def report_node(level: int, report: Report, metadatas: Sequence[Mapping[str, Any]]) -> TextNode:
-    """A report as a derived node, marked as such, with its sources and the metadata that all of them share.
-
-    Parameters
-    ----------
-    level : level of its community
-    metadatas : metadata of the sources
-    """
+    """A report of a level as a derived node, marked as such, with its sources and the metadata that all of these share."""
     shared = _shared(metadatas)
     metadata = {
         **{name: value for name, value in shared.items() if name not in ("doc_id", "ref_doc_id")},

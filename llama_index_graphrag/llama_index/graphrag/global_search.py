@@ -49,12 +49,8 @@ Floats = NDArray[np.float64]
 
 
 class Ask(NamedTuple):
-    """A language model that is called with the prompt of a name.
-
-    Attributes
-    ----------
-    complete : gives the parsed reply
-    room : gives the tokens of text for which the prompt has room
+    """A language model that is called with the prompt of a name: `room` gives the tokens of text for which that has
+    room.
     """
 
     complete: Callable[..., Steps[Any]]
@@ -127,9 +123,7 @@ def global_reports(
 ) -> Steps[GraphRAGFound]:
     """Reports on the whole corpus, nearest to the question first.
 
-    Parameters
-    ----------
-    budget : tokens of the reports, if neither a level nor a threshold of ratings is given
+    Their tokens fit `budget`, unless the options give a level or a threshold of ratings.
     """
     near = yield from similarities(query, options.lexical_weight)
     view = yield from parts.communities(query.state, query.allowed)
@@ -241,11 +235,9 @@ def _rated(waiting: Sequence[int], reports: Reports, question: str, ask: Ask) ->
 def relevant_chunks(
     query: Query[GraphRAGState], options: SearchConfig, tests: int, ask: Ask, fetch: NodeFetch
 ) -> Steps[GraphRAGFound]:
-    """Chunks that a model finds relevant, one test after another; see :mod:`llama_index.graphrag.search.relevance`.
+    """Chunks that a model finds relevant, of at most `tests` that it is asked about.
 
-    Parameters
-    ----------
-    tests : the largest number of chunks to test, at least 1
+    See :mod:`llama_index.graphrag.search.relevance`.
     """
     near = yield from similarities(query, options.lexical_weight)
     view = yield from offload(query.state.view, query.allowed)

@@ -47,13 +47,7 @@ Matched = list[str | None]
 
 
 class GraphParts:
-    """Reads the data that questions need; reads nothing if a state has the whole index, or all chunks that count.
-
-    Parameters
-    ----------
-    storage, rows, communities : those of the index
-    merging : the judgements of its resolver, if it has one
-    """
+    """Reads the data that questions need; reads nothing if a state has the whole index, or all chunks that count."""
 
     def __init__(
         self, storage: IndexStorage, rows: StatementRows, communities: CommunityRows, merging: EntityMerging | None
@@ -352,10 +346,7 @@ def _part_around(
 ) -> KnownPart:
     """The part of a graph around linked entities, which were read.
 
-    Parameters
-    ----------
-    near : chunks that are always scored; they were read
-    most : the largest number of other chunks
+    It has the chunks in `near`, which were read too, and at most `most` others.
     """
     active = graph.read_neighbours(links, spread)
     around = part_of(graph, names, links, active)

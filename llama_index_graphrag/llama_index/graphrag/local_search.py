@@ -50,12 +50,7 @@ STATEMENTS_KEY = "graphrag_statements"
 def linked_chunks(
     query: Query[GraphRAGState], parts: GraphParts, text: str, vector: NDArray[np.float32], options: SearchConfig
 ) -> Steps[GraphRAGFound]:
-    """Chunks by their similarity to a text and by the entities that it leads to.
-
-    Parameters
-    ----------
-    text, vector : the question, or a follow-up question
-    """
+    """Chunks by their similarity to a question, or a follow-up question, and by the entities that it leads to."""
     query = yield from parts.near_to(query, vector)
     near = yield from similarities(query, options.lexical_weight, vector)
     near, view = yield from parts.around(query, near, text, vector, options)
@@ -105,12 +100,7 @@ def mixed_context(
     budget: int,
     options: SearchConfig,
 ) -> Steps[GraphRAGFound]:
-    """Reports, statements and chunks around the linked entities, each within its share of a budget.
-
-    Parameters
-    ----------
-    budget : tokens
-    """
+    """Reports, statements and chunks around the linked entities, each within its share of a budget of tokens."""
     state = query.state
     links = [link for link in found.links if link.entity in found.view.entities.position][:_CONTEXT_ENTITIES]
     view = yield from parts.context(state, found.view, [link.entity for link in links])
@@ -191,13 +181,7 @@ def _lines(
 
 
 class Section(NamedTuple):
-    """A part of a context.
-
-    Attributes
-    ----------
-    sizes : tokens of its texts, the most important first
-    share : share of the budget, in [0, 1]
-    """
+    """A part of a context: the tokens of its texts, most important first, and its share of the budget, in [0, 1]."""
 
     sizes: Sequence[int]
     share: float
@@ -240,13 +224,7 @@ def assembled(sections: Sequence[Section], budget: int, *, pass_on: bool = True)
 def ranked_communities(
     hierarchy: Hierarchy, rows: Collection[int], ratings: Mapping[int, float] | None = None
 ) -> list[int]:
-    """Communities with linked entities, by the number of these, then by rating, then smaller ones first.
-
-    Parameters
-    ----------
-    rows : rows of the linked entities
-    ratings : community -> rating of its report
-    """
+    """Communities with the linked entities in these rows, by the number of these, then smaller ones first."""
     counts: dict[int, int] = defaultdict(int)
     for row in rows:
         leaf = int(hierarchy.leaf[row])
@@ -285,9 +263,7 @@ def ranked_relations(entities: EntityGraph, rows: Sequence[int], outside: int) -
 def ranked_chunks(graph: StatementGraph, keys: Sequence[str]) -> list[str]:
     """The chunks that name linked entities, those of the surest first, then by the stated pairs of linked entities.
 
-    Parameters
-    ----------
-    keys : keys of the linked entities, surest first
+    The keys are given surest first.
     """
     stated: dict[str, int] = defaultdict(int)
     for i, key in enumerate(keys):

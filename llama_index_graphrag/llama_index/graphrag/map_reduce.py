@@ -73,13 +73,8 @@ class _Points(Reply):
 
 
 class Point(NamedTuple):
-    """One point that a batch of reports makes about a question.
-
-    Attributes
-    ----------
-    text : a sentence or a paragraph
-    score : importance, 0 to 100
-    nodes : ids of the nodes on which it rests
+    """A point that a batch of reports makes about a question, its importance, 0 to 100, and the nodes on which it
+    rests.
     """
 
     text: str
@@ -219,12 +214,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
     # -- map and reduce -----------------------------------------------------------------------------
 
     def answer(self, question: str, passages: Sequence[Passage]) -> Steps[ReportAnswer]:
-        """Answer a question from passages.
-
-        Parameters
-        ----------
-        passages : texts, each with the ids of the nodes on which it rests
-        """
+        """Answer a question from passages: texts, each with the ids of the nodes on which it rests."""
         if self._llm is None or isinstance(self._llm, MockLLM):
             lines = [f"- {text}" for text, _ in passages]
             return ReportAnswer("\n".join([NO_MAP, *lines]))
@@ -303,13 +293,7 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
 
 
 def map_batches(texts: Sequence[str], batch_tokens: int, room: int) -> list[list[tuple[int, str]]]:
-    """The texts, or pieces of texts that are too long, that each call of the map step reads, with their positions.
-
-    Parameters
-    ----------
-    batch_tokens : see :class:`ReportMapReduce`
-    room : see :func:`map_room`
-    """
+    """The texts, or pieces of texts that are too long, that each call of the map step reads, with their positions."""
     groups = batches([count_tokens(text) for text in texts], batch_tokens)
     return [
         [(group[i], piece) for i, piece in part] for group in groups for part in within([texts[i] for i in group], room)
@@ -353,13 +337,7 @@ def _read_answer(reply: str) -> str:
 
 
 def _read_points(reply: str, sources: Mapping[int, Sequence[str]]) -> BatchResult:
-    """The points of a reply that have sources and a score.
-
-    Raises
-    ------
-    ParseError
-        If there are points, and all are dropped.
-    """
+    """The points of a reply that have sources and a score; there must be one, unless the reply has no points."""
     given = read_reply(reply, _Points).points
     found = checked_points(((point.text, point.score, point.sources) for point in given), sources)
     if given and not found.points:

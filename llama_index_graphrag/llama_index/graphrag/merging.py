@@ -28,13 +28,7 @@ _WAITING = "A chunk on which an earlier judgement rested was deleted. Call index
 
 
 class EntityMerging:
-    """Has the candidates of documents judged, and stores the judgements.
-
-    Parameters
-    ----------
-    storage, resources : those of the index; vectors of names are in the space "entities"
-    resolver : judges pairs of names
-    """
+    """Has the candidates of documents judged by a resolver, and stores the judgements."""
 
     def __init__(self, storage: IndexStorage, resources: Resources, resolver: EntityResolver) -> None:
         self._storage = storage
@@ -68,18 +62,13 @@ class EntityMerging:
     def judge(
         self, graph: StatementGraph, known: Judgements, documents: Iterable[str], ask: bool
     ) -> Steps[dict[str, tuple[Judgement, ...]]]:
-        """The judgements on documents after a change, stored.
+        """The judgements on documents after a change, and the earlier ones on others; stored.
 
         Parameters
         ----------
         graph : the graph after the change
         known : the earlier judgements on these documents, or on all
-        documents : the changed documents
         ask : whether a model may be called; if not, new pairs wait
-
-        Returns
-        -------
-        Judgements on these documents, or on all.
         """
         touched = sorted(set(documents))
         names = yield from offload(lambda: {document: _names(graph, document) for document in touched})

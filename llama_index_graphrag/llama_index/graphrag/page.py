@@ -77,13 +77,7 @@ def rows_to_show(view: GraphView, query: LastQuery | None) -> Shown:
 def page_of(
     state: GraphRAGState, view: GraphView, shown: Shown, texts: Mapping[str, str], query: LastQuery | None
 ) -> Page:
-    """Nested communities, named by their most salient entities, with the path of the last query highlighted.
-
-    Parameters
-    ----------
-    texts : text of each chunk to show
-    query : the last query and its search result, if any
-    """
+    """Nested communities, named by their most salient entities, with the path of the last query highlighted."""
     found: GraphRAGFound | None = None if query is None else query.found
     hierarchy = view.hierarchy
     linked = {link.entity for link in found.starts} if found is not None else set()

@@ -99,9 +99,7 @@ def _keys(view: GraphView, row: PublishedRow) -> set[str]:
 def _checked(report: PublishedReport, shown: Mapping[tuple[str, int], PublishedRow]) -> CheckedFindings:
     """The findings of a report, with the text units of the records that they cite.
 
-    Parameters
-    ----------
-    shown : the records from which the report was written, by (table, number) as in citations
+    `shown` are the records from which the report was written, by (table, number) as in citations.
     """
     findings = []
     foreign = without_source = 0

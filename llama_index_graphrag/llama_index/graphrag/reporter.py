@@ -184,12 +184,7 @@ def read_report(
 
 
 class ReportMaker:
-    """Writes reports with the summarizer of an index.
-
-    Parameters
-    ----------
-    storage, resources, config : those of the index
-    """
+    """Writes reports with the summarizer of an index."""
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphRAGConfig) -> None:
         self._storage = storage
@@ -206,11 +201,8 @@ class ReportMaker:
     ) -> Steps[tuple[dict[str, WrittenReport], dict[str, str]]]:
         """Write reports without storing them; returns them by key, and why the summarizer failed at others.
 
-        With a fallback, these are made of statements and returned, too.
-
-        Parameters
-        ----------
-        todo : plans, children before the plans that read them; plans of one level are written at once
+        With a fallback, these are made of statements and returned, too. Plans come children before the plans that read
+        them; those of one level are written at once.
         """
         written: dict[str, WrittenReport] = {}
         failed: dict[str, str] = {}

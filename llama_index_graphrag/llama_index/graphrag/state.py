@@ -126,11 +126,8 @@ class GraphView:
         return found
 
     def following(self, earlier: "GraphView", touched: Touched) -> "GraphView":
-        """This view, whose arrays come from those of an earlier view as soon as a question needs them.
-
-        Parameters
-        ----------
-        touched : the changes since then
+        """This view, whose arrays come from those of an earlier view and the changes since then, as soon as a question
+        needs them.
         """
         if "arrays" in vars(earlier):
             return replace(self, earlier=(earlier.arrays, (touched,)))
@@ -228,12 +225,7 @@ class GraphView:
         return [self.planner.plan(community) for community in range(len(self.hierarchy))]
 
     def restricted(self, allowed: Set[str]) -> "GraphView":
-        """The graph of only these chunks, made anew.
-
-        Parameters
-        ----------
-        allowed : ids of chunks; others have no effect
-        """
+        """The graph of only these chunks, made anew; unknown ids have no effect."""
         chunks = self.graph.chunks
         kept = sorted(chunks.keys() & allowed)
         gone = chunks.keys() - allowed
@@ -272,12 +264,7 @@ class GraphRAGState:
     _filtered: RecentMasks[GraphView] = field(default_factory=RecentMasks)  # the graphs of recent filtered queries
 
     def view(self, allowed: Mask | None) -> GraphView:
-        """The graph of only the allowed chunks, as an index of these would have it.
-
-        Parameters
-        ----------
-        allowed : shape (number of chunks,); None for all
-        """
+        """The graph of only the allowed chunks, as an index of these would have it; the mask is None for all."""
         if allowed is None or allowed.all():
             return self.everything
         ids = self.chunks.ids

@@ -74,11 +74,8 @@ class StatementRows:
         return (yield from offload(lambda: graph_of(_resolved(i, record) for i, record in stored.items())))
 
     def still_stated(self, names: Mapping[str, int]) -> Steps[set[str]]:
-        """The names, within their scopes, that some chunk still states after the removal.
-
-        Parameters
-        ----------
-        names : name -> number of chunks that state it and are about to be removed
+        """The names, within their scopes, that some chunk still states after so many chunks that state each are
+        removed.
         """
         return (yield from offload(self._still_stated, sorted(names.items()))) if names else set()
 
@@ -205,10 +202,7 @@ def chunk_statements(
 ) -> ChunkStatements:
     """The statements of a chunk, read from its record; a chunk without a record states nothing.
 
-    Parameters
-    ----------
-    key : its canonical sort key
-    partition_by : name of a metadata value; entities of different values are kept apart; None for no partition
+    `key` is its canonical sort key. Entities of different values of the metadata `partition_by` are kept apart.
     """
     text_hash, rest = key.split("|", 1)
     document, _, place = rest.removesuffix(f"|{node_id}").rpartition("|")

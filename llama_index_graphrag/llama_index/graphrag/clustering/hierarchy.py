@@ -172,12 +172,7 @@ def fingerprint_of(clustering: Any) -> dict[str, str]:
 
 
 def clustered(graph: EntityGraph, clustering: Clustering) -> Hierarchy:
-    """The communities of a graph, found in each scope independently of the others.
-
-    Parameters
-    ----------
-    graph : no edge joins two scopes
-    """
+    """The communities of a graph, found in each scope independently of the others; no edge joins two scopes."""
     scopes = [scope_of(name) for name in graph.names]
     starts = [i for i in range(len(scopes)) if not i or scopes[i] != scopes[i - 1]]
     if len(starts) < 2:

@@ -67,21 +67,14 @@ class GraphChange:
 
 
 def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, Pairs] | None = None) -> StatementGraph:
-    """The graph of these chunks, given in any order.
-
-    Parameters
-    ----------
-    same : see :func:`changed`
-    """
+    """The graph of these chunks, given in any order; `same` as for :func:`changed`."""
     return changed(StatementGraph(), added=chunks, same=same).graph
 
 
 def resolved_graph(chunks: Iterable[ChunkStatements], short: Mapping[str, Mapping[str, str]]) -> StatementGraph:
     """The graph of some chunks of a corpus whose names are already resolved.
 
-    Parameters
-    ----------
-    short : document -> normalised name -> the name that stands for it there
+    `short` gives, for each document, the name for which a normalised name stands there.
     """
     given = {chunk.chunk_id: chunk for chunk in chunks}
     index = _Index(StatementGraph(), forget=False)

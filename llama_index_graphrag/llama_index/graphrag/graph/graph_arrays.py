@@ -66,12 +66,9 @@ class Naming:
         entities: Collection[str],
         chunks: Collection[str],
     ) -> "Naming":
-        """The same after a write.
+        """The same after a write that changed at most these entities and chunks.
 
-        Parameters
-        ----------
-        names, places : the new keys, and the new place of each old one, -1 for a removed one
-        entities, chunks : at least the entities and chunks that the write changed
+        `names` and `places` are the new keys, and the new place of each old one, -1 for a removed one.
         """
         known, row_of = SortedPlaces(self.chunks), SortedPlaces(names)
         removed = [chunk for chunk in chunks if chunk in known and chunk not in graph.chunks]
@@ -108,14 +105,7 @@ class Naming:
 
 
 class GraphArrays(NamedTuple):
-    """A graph as a search for chunks needs it.
-
-    Attributes
-    ----------
-    entities : with their neighbours
-    naming : which chunks name them
-    short : see :func:`short_names`
-    """
+    """A graph as a search for chunks needs it; `short` is what :func:`short_names` gives."""
 
     entities: EntityGraph
     naming: Naming
@@ -128,12 +118,7 @@ class GraphArrays(NamedTuple):
         return cls(entities, Naming.of(graph, entities.names), short_names(graph))
 
     def updated(self, graph: StatementGraph, touched: Touched) -> "GraphArrays":
-        """The arrays of the graph after writes; equal to :meth:`of`.
-
-        Parameters
-        ----------
-        touched : the changes of the writes
-        """
+        """The arrays of the graph after writes that changed these parts; equal to :meth:`of`."""
         known = self.entities.position
         removed = [key for key in touched.pairs if key in known and key not in graph.entities]
         added = [key for key in touched.pairs if key not in known and key in graph.entities]
@@ -166,12 +151,7 @@ class _WholeGraph:
 
 
 def pack_graph(graph: StatementGraph, arrays: GraphArrays) -> Arrays:
-    """The arrays of a graph without judgements of a resolver.
-
-    Parameters
-    ----------
-    arrays : the arrays of the graph for a search
-    """
+    """The arrays of a graph without judgements of a resolver, with those that a search needs."""
     entities, naming, _ = arrays
     return nested(
         {

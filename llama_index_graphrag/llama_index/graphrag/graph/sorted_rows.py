@@ -40,15 +40,6 @@ class RowValues(Mapping[str, float]):
 
     >>> dict(RowValues(("loom", "shed", "silk"), np.array([0.5, 0.0, 1.0])))
     {'loom': 0.5, 'silk': 1.0}
-
-    Parameters
-    ----------
-    names : sorted
-    numbers : shape (n,), in their order
-
-    Attributes
-    ----------
-    names, numbers : see the parameters
     """
 
     def __init__(self, names: Sequence[str], numbers: NDArray[np.float64]) -> None:

@@ -107,12 +107,7 @@ class RelationStatement(NamedTuple):
         return self.line(f" {normalise(self.description)} ")
 
     def line(self, words: str) -> str:
-        """Like :attr:`text`.
-
-        Parameters
-        ----------
-        words : the normalised description, between spaces
-        """
+        """Like :attr:`text`, given the normalised description between spaces."""
         ends = f"{self.source} - {self.target}"
         if not self.description:
             return ends

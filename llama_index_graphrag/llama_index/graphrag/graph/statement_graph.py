@@ -145,9 +145,7 @@ class StatementGraph:
     def name_of(self, key: str, allowed: Container[str] | None = None) -> str:
         """The spelling of an entity in most statements; short forms count only if there is nothing else.
 
-        Parameters
-        ----------
-        allowed : ids of the chunks that count, for example those of a report; None for all
+        Only the chunks in `allowed` count, for example those of a report; None for all.
         """
         spelled = [name for statement in self._given(key, allowed) for name in statement.names]
         return majority(name for name in spelled if normalise(name) == bare(key)) or bare(key)

@@ -81,14 +81,9 @@ def salience(lines: Iterable[ReportLine]) -> dict[str, int]:
 
 
 def fitting(lines: Collection[ReportLine], budget: int, count: Callable[[str], int]) -> tuple[list[ReportLine], int]:
-    """The first lines that together fit a budget, and the number of the others.
+    """The first lines that together fit a budget of tokens, and the number of the others.
 
-    A line that does not fit is skipped; later ones may fit.
-
-    Parameters
-    ----------
-    budget : tokens; each line costs one for its end
-    count : tokens of a text
+    A line that does not fit is skipped; later ones may fit. Each costs a token for its end.
     """
     kept: list[ReportLine] = []
     for line in lines:

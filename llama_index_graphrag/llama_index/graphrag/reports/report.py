@@ -15,13 +15,7 @@ _CITED = re.compile(r"(?:(?<!\s)\s+)?\[([\d\s,;+]+)\]")
 
 
 class Finding(NamedTuple):
-    """One finding of a report.
-
-    Attributes
-    ----------
-    text : a sentence or a paragraph
-    nodes : ids of the nodes on which it rests, at least one
-    """
+    """A sentence or a paragraph, and the ids of the nodes on which it rests, at least one."""
 
     text: str
     nodes: tuple[str, ...]
@@ -73,14 +67,7 @@ class Report:
 
 
 class CheckedFindings(NamedTuple):
-    """Findings that rest on sources.
-
-    Attributes
-    ----------
-    findings : in the given order
-    dropped_citations : number of citations without a source
-    dropped_findings : number of findings that cite no source
-    """
+    """Findings that rest on sources, in the given order; the numbers of citations and of findings without a source."""
 
     findings: tuple[Finding, ...]
     dropped_citations: int

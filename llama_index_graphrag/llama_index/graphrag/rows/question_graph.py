@@ -59,12 +59,8 @@ class NodeRow:
 
 
 class Neighbourhood(NamedTuple):
-    """The pairs of an entity.
-
-    Attributes
-    ----------
-    others : numbers of the entities at the other ends, ascending
-    weights : number of chunks that state each pair
+    """Numbers of the entities at the other ends of an entity's pairs, ascending, and of the chunks that state each
+    pair.
     """
 
     others: Ints
@@ -74,10 +70,7 @@ class Neighbourhood(NamedTuple):
 class QuestionGraph:
     """Reads rows for one question, each once.
 
-    Parameters
-    ----------
-    reader : the reader of the graph
-    allowed : which chunks may be returned; the graph leaves out what only other chunks state. None for all
+    If `allowed` says which chunks may be returned, the graph leaves out what only others state.
     """
 
     def __init__(self, reader: GraphReader, allowed: Allowed | None = None) -> None:
@@ -93,11 +86,8 @@ class QuestionGraph:
         return self._reader.calls
 
     def read(self, nodes: Iterable[int], most: int | None = None) -> None:
-        """Read nodes that were not read before.
-
-        Parameters
-        ----------
-        most : nodes with several rows that more chunks name are not read whole; None to read all whole
+        """Read nodes that were not read before; of nodes with several rows, not whole those that more than `most`
+        chunks name.
         """
         new = np.array(sorted({node for node in nodes if node not in self._rows or not self._rows[node].whole}))
         if not len(new):
@@ -168,15 +158,9 @@ class QuestionGraph:
     # -- steps of a search ----------------------------------------------------------------------------
 
     def read_names(self, question: str, chunks: Iterable[str], also: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
-        """Read the names that a question may have, and chunks.
+        """Read the names that a question may have, further normalised ones, and chunks.
 
-        Parameters
-        ----------
-        also : more normalised names
-
-        Returns
-        -------
-        The normalised names in the question, with the sorted keys of the entities for which each may stand.
+        Returns the normalised names, with the sorted keys of the entities for which each may stand.
         """
         phrases = list(dict.fromkeys([*phrases_of(question), *also]))
         self.read([*map(name_number, phrases), *map(chunk_number, chunks)])
@@ -194,9 +178,7 @@ class QuestionGraph:
     def read_neighbours(self, links: Sequence[Link], spread: float) -> list[int]:
         """Read the neighbours of linked entities, only the most active if there are very many.
 
-        Returns
-        -------
-        The numbers of all active entities.
+        Returns the numbers of all active entities.
         """
         active: dict[int, float] = {}
         for link in links if spread else ():
@@ -297,10 +279,7 @@ def part_of(
 ) -> KnownPart:
     """The entities that a graph has read; :meth:`KnownPart.naming` adds chunks.
 
-    Parameters
-    ----------
-    links : the entities that the question leads to
-    active : numbers of all active entities, including the linked ones
+    `active` are the numbers of all active entities, including those that the question leads to.
     """
     keys = {graph.key(entity): entity for entity in active}
     ordered = sorted(keys)
@@ -329,9 +308,7 @@ def part_of(
 def read_around_entities(graph: QuestionGraph, keys: Sequence[str]) -> tuple[list[str], dict[str, int]]:
     """Read entities, the chunks that name them, and their neighbours, with all edges.
 
-    Returns
-    -------
-    The ids of these chunks; the number of neighbours of each entity and of each neighbour.
+    Returns the ids of these chunks, and the number of neighbours of each entity and of each neighbour.
     """
     linked = [entity_number(key) for key in keys]
     graph.read(linked)

@@ -47,12 +47,8 @@ class Resolved(NamedTuple):
 
 
 class StatementEdges(NamedTuple):
-    """The rows that chunks add to a graph, or, with negative counts, subtract.
-
-    Attributes
-    ----------
-    change : the differences
-    labels : node -> the key of the entity, or the id of the chunk
+    """The rows that chunks add to a graph, or subtract, and the label of each node: the key of an entity, the id of a
+    chunk.
     """
 
     change: EdgeChange
@@ -82,13 +78,7 @@ def stated_number(name: str) -> int:
 
 
 def statement_edges(chunks: Iterable[Resolved], count: int = 1, *, stated: bool = False) -> StatementEdges:
-    """The edges of chunks, with both directions.
-
-    Parameters
-    ----------
-    count : 1 to add them, -1 to remove them
-    stated : whether names are tracked, too
-    """
+    """The edges of chunks, with both directions; a count of -1 removes them. Names are tracked, too, if `stated`."""
     labels: dict[int, str] = {}
     edges: list[Edge] = []
     for chunk, short, _ in chunks:

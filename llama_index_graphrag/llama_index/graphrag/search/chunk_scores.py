@@ -30,12 +30,7 @@ _DECIMALS = 10  # hides the order of a sum
 
 
 def activations(entities: EntityGraph, links: Iterable[Link], spread: float) -> RowValues:
-    """The activation of each entity, by key.
-
-    Parameters
-    ----------
-    spread : d, in [0, 1)
-    """
+    """The activation of each entity, by key; `spread` is d, in [0, 1)."""
     found = np.zeros(len(entities))
     linked = [(entities.position[link.entity], link.weight) for link in links if link.entity in entities.position]
     for row, weight in linked:
@@ -49,12 +44,7 @@ def activations(entities: EntityGraph, links: Iterable[Link], spread: float) -> 
 
 
 def chunk_shares(naming: Naming, active: RowValues) -> RowValues:
-    """The share of each chunk that names an active entity, in (0, 1], the best 1; by id.
-
-    Parameters
-    ----------
-    active : for the entities of `naming`
-    """
+    """The share of each chunk that names an active entity, in (0, 1], the best 1; by id."""
     of_each = active.numbers / np.maximum(naming.counts, 1)
     shares = np.bincount(naming.where, np.repeat(of_each, naming.counts), len(naming.chunks))
     return RowValues(naming.chunks, scaled(shares.astype(np.float64)))

@@ -81,13 +81,7 @@ class Drift:
         return () if self.ended else tuple(found.values())[: max(room, 0)]
 
     def answered(self, answers: Iterable[DriftAnswer], calls: int) -> "Drift":
-        """The search after a round.
-
-        Parameters
-        ----------
-        answers : the new answers in any order, without failed ones
-        calls : calls of the model, including failed ones
-        """
+        """The search after a round of calls, failed ones included, with its answers in any order."""
         new = tuple(sorted(answers, key=lambda answer: (answer.question, answer)))
         seen = {node for answer in self.answers for node in answer.nodes}
         first = not self.answers

@@ -57,13 +57,7 @@ class Link:
 
 
 class KnownEntities(Mapping[str, tuple[str, ...]]):
-    """The mapping of :func:`known_names` for a graph without scopes, in which names are keys, looked up on demand.
-
-    Parameters
-    ----------
-    keys : the keys of all entities
-    short : see :func:`~llama_index.graphrag.graph.graph_arrays.short_names`
-    """
+    """The mapping of :func:`known_names` for a graph without scopes, in which names are keys, looked up on demand."""
 
     def __init__(self, keys: Mapping[str, int], short: Mapping[str, Collection[str]]) -> None:
         self._keys, self._short = keys, short
@@ -136,9 +130,7 @@ def linked_entities(
 def relative(values: Floats, power: float = 1.0) -> Floats:
     """Places of values between the last and the first, in [0, 1], to a power; 0 if all are equal.
 
-    Parameters
-    ----------
-    values : shape (n,), descending, such as the cosines of the best; their scale and offset do not matter
+    Values are descending, such as the cosines of the best; their scale and offset do not matter.
     """
     spread = float(values[0] - values[-1]) if len(values) else 0.0
     if spread <= _EQUAL:
@@ -155,14 +147,8 @@ def links_of(
     entities_of: Mapping[str, Sequence[str]],
     options: SearchConfig,
 ) -> list[Link]:
-    """The entities that a question leads to.
-
-    Parameters
-    ----------
-    names : normalised name -> keys of the entities for which it may stand
-    near_names : :func:`nearest_names`
-    near_chunks : :func:`nearest_chunks`
-    entities_of : chunk -> keys of its entities
+    """The entities that a question leads to; names and chunks as :func:`nearest_names` and :func:`nearest_chunks` give
+    them.
     """
     near: dict[str, float] = {}
     for name, weight in near_names[: options.entities_top_k]:
@@ -178,10 +164,7 @@ def nearest_names(
 ) -> list[tuple[str, float]]:
     """The names nearest to a vector, each with the place of its cosine among those of the 100 nearest.
 
-    Parameters
-    ----------
-    entities : vectors of names within their scopes
-    mask : which names count, shape (number of names,); None for all
+    Names are within their scopes; a mask of shape (number of names,) says which count.
     """
     if not options.entities_top_k or not len(entities):
         return []
@@ -191,12 +174,7 @@ def nearest_names(
 
 
 def nearest_chunks(chunks: Snapshot, scores: Floats, options: SearchConfig) -> list[tuple[float, str]]:
-    """The chunks nearest to a question whose entities are linked, each with its weight, above 0.
-
-    Parameters
-    ----------
-    scores : nearness of the chunks, shape (n,)
-    """
+    """The chunks nearest to a question, by scores of shape (n,), whose entities are linked, with weights above 0."""
     rows = best_rows(scores, COMPARED, chunks) if options.seed_chunks else []
     weights = options.seed_weight * relative(scores[rows], _SEED_POWER)
     seeds = list(zip(weights.tolist(), rows, strict=True))[: options.seed_chunks]

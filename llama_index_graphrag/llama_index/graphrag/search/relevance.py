@@ -44,11 +44,9 @@ class RelevanceSearch:
         return int(np.argmax(scores))
 
     def judged(self, chunk: int, relevant: bool) -> bool:
-        """Note a judgement.
+        """Note a judgement, and return whether the chunk is now the nearest relevant one.
 
-        Returns
-        -------
-        Whether the chunk is now the nearest relevant one; if so, pass its similarities to :meth:`compare`.
+        If so, pass its similarities to :meth:`compare`.
         """
         self._tested[chunk] = relevant
         if relevant and (self._best < 0 or self._rank(chunk) < self._rank(self._best)):
