@@ -79,6 +79,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
 
     Attributes
     ----------
+    resolver : see the parameters
     reports : has reports written
     rows : the statements
     communities : the communities and their reports
@@ -110,7 +111,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         )
         self._check_fixed()
         self.reports = ReportMaker(storage, resources, config)
-        self._resolver = resolver
+        self.resolver = resolver
         self._merging = None
         if resolver is not None:
             wanted = "a resolver of Graph RAG, such as CosineResolver() or LLMResolver()"
@@ -147,18 +148,13 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
         """The fingerprints of clustering and resolver."""
-        resolver = {} if self._resolver is None else {"resolver": self._resolver.fingerprint}
+        resolver = {} if self.resolver is None else {"resolver": self.resolver.fingerprint}
         return {"clustering": self._clustering.fingerprint, **resolver}
-
-    @property
-    def resolver(self) -> EntityResolver | None:
-        """The resolver, if any."""
-        return self._resolver
 
     def check_write(self) -> None:
         """Raise if the index was built with a resolver and has none."""
         stored = self.storage.struct.components.get("resolver")
-        if stored and self._resolver is None:
+        if stored and self.resolver is None:
             raise ConfigurationError(f"The index was built with the resolver {stored}. Pass the same resolver=.")
 
     # -- the state ----------------------------------------------------------------------------------
@@ -233,9 +229,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         judgements: Judgements,
         forget: bool = False,
     ) -> GraphRAGState:
-        """The state after a write if the whole index is in memory, else the given one. `forget` says if names were
-        removed.
-        """
+        """The state after a write, which may have removed names, if the whole index is in memory, else the given one."""
         chunks, entities = self.storage.space().whole(), self.storage.space(ENTITIES).whole()
         if chunks is None or entities is None:
             return state

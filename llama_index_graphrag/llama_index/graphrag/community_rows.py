@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -32,11 +32,19 @@ _OF_CHUNK = "chunk_reports"
 _BLOCK = 1 << 20  # bytes of the table in one record
 _AT_ONCE = 500  # communities in one statement
 
-_Row = tuple[int, bool, bool, str]  # a community's tokens, whether it is verbatim, whether it states anything, its key
 Integers = NDArray[np.int64]
 
 _KEY = 16  # bytes of the key of a report
 _VERBATIM, _STATES = 1, 2
+
+
+class _Row(NamedTuple):
+    """The values of a community in the table."""
+
+    tokens: int
+    is_verbatim: bool
+    states: bool
+    key: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,25 +67,12 @@ class CommunityTable:
     keys: Sequence[str]
 
     @classmethod
-    def of(
-        cls,
-        hierarchy: Hierarchy,
-        names: Iterable[str],
-        tokens: Iterable[int],
-        verbatim: Iterable[bool],
-        states: Iterable[bool],
-        keys: Iterable[str],
-    ) -> "CommunityTable":
-        """The table of a hierarchy.
-
-        Parameters
-        ----------
-        names : keys of the entities, sorted
-        tokens, verbatim, states, keys : values of each community
-        """
-        flags = [_VERBATIM * bool(v) + _STATES * bool(s) for v, s in zip(verbatim, states, strict=True)]
+    def of(cls, hierarchy: Hierarchy, names: Iterable[str], rows: Sequence[_Row]) -> "CommunityTable":
+        """The table of a hierarchy over entities, given by sorted keys, from a row for each community."""
         numbers = np.array([entity_number(name) for name in names], np.int64)
-        return cls(hierarchy, numbers, np.array(list(tokens), np.int64), np.array(flags, np.uint8), tuple(keys))
+        tokens = np.array([row.tokens for row in rows], np.int64)
+        flags = np.array([_VERBATIM * row.is_verbatim + _STATES * row.states for row in rows], np.uint8)
+        return cls(hierarchy, numbers, tokens, flags, tuple(row.key for row in rows))
 
     def __len__(self) -> int:
         """Number of communities."""
@@ -196,8 +191,7 @@ class CommunityRows:
             rows += more
             yield from self._records.put(_TEXTS, texts)
         yield from self._records.delete(_TEXTS, [str(i) for i in range(count, old["count"])])
-        columns = zip(*reversed(rows), strict=True) if rows else ((), (), (), ())
-        table = CommunityTable.of(hierarchy, view.entities.names, *columns)
+        table = CommunityTable.of(hierarchy, view.entities.names, rows[::-1])
         data = table.packed()
         blocks = [data[start : start + _BLOCK] for start in range(0, len(data), _BLOCK)]
         yield from self._records.put(
@@ -321,7 +315,7 @@ def _texts(view: GraphView, communities: Iterable[int], by_model: bool) -> tuple
     for community in communities:
         plan = view.planner.plan(community)
         texts.append((str(community), _text(view, plan, by_model)))
-        rows.append((plan.tokens, plan.verbatim, bool(plan.nodes), plan.key))
+        rows.append(_Row(plan.tokens, plan.verbatim, bool(plan.nodes), plan.key))
         view.planner.forget(view.hierarchy.children(community).tolist())
     return texts, rows
 

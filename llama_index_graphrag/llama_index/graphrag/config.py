@@ -38,15 +38,15 @@ class GraphRAGConfig:
     Attributes
     ----------
     reports : "lazy" writes a report when a question first reads it, "deferred" when `write_reports` is called, "eager"
-        at each write [lazy; published eager]
+        at each write. The statements stand in for an unwritten report [lazy; published eager]
     report_tokens : tokens of a report, at least 1 [800; published 2,000 words]
     verbatim : whether the statements of a community are its report, without a call, if they have no more tokens than a
-        report [True; published False]
+        report [True; published False: each community of two or more entities has a report written]
     context_tokens : tokens from which a report is made, at least `report_tokens` [4,000; published 8,000]
     partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
-        community [None]
-    entity_vectors : whether names of entities are embedded, for links by vectors [False; published True, with their
-        descriptions]
+        community, so reports can be read under a filter for it. It cannot be changed afterwards [None]
+    entity_vectors : whether names of entities are embedded, for a local search with `entities_top_k`. It cannot be
+        changed afterwards [False; published True, with their descriptions]
 
     Raises
     ------

@@ -1,6 +1,7 @@
 """The DRIFT search: an answer from the nearest reports leads to follow-up questions, each a local search."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
@@ -114,14 +115,12 @@ def drift_chunks(
     scores = {node: answer.score / 100 for answer in reversed(drift.answers) for node in answer.nodes}
     scores = {node: max(a.score / 100 for a in drift.answers if node in a.nodes) for node in scores}
     ranking = [(node, scores[node]) for node in drift.nodes if view.has(node)]
-    return GraphRAGFound(
-        view=found.view,
+    return replace(
+        found,
         ranking=sorted(ranking, key=lambda pair: -pair[1]) or found.ranking,
         fallback=reason or reports.reason,
-        links=found.links,
-        active=found.active,
-        shares=found.shares,
-        near=found.near,
+        trust=None,
+        added=None,
         answers=drift.answers,
         calls=calls + reports.calls,
     )
@@ -135,8 +134,8 @@ def _answers(outcomes: Sequence[Outcome[DriftAnswer]], what: str) -> tuple[list[
 
 
 def _primers(ask: Ask, question: str, batches: Sequence[Sequence[Report]], most: int) -> list[list[Passage]]:
-    """The findings for each of at most `most` first answers, nearest reports first: a batch, or a part that fits the
-    model.
+    """The findings for each of at most `most` first answers, nearest reports first; a part of them if the model is
+    small.
     """
     room = ask.room("primer", _REPLY_TOKENS, question=fence([question], "question"))
     given = [[finding for report in batch for finding in report.findings] for batch in batches]

@@ -131,7 +131,7 @@ class GraphRAGFound:
 
 
 def report_node(level: int, report: Report, metadatas: Sequence[Mapping[str, Any]]) -> TextNode:
-    """A report of a level as a derived node, marked as such, with its sources and the metadata that all of these share."""
+    """A report of a level as a node, marked as such, with its sources and the metadata that all of these share."""
     shared = _shared(metadatas)
     metadata = {
         **{name: value for name, value in shared.items() if name not in ("doc_id", "ref_doc_id")},

@@ -49,9 +49,7 @@ Floats = NDArray[np.float64]
 
 
 class Ask(NamedTuple):
-    """A language model that is called with the prompt of a name: `room` gives the tokens of text for which that has
-    room.
-    """
+    """Calls a language model with the prompt of a name, and gives the tokens of text for which this has room."""
 
     complete: Callable[..., Steps[Any]]
     room: Callable[..., int]

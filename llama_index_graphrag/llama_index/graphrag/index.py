@@ -20,7 +20,7 @@ from llama_index.graphrag.found import FINDINGS_KEY
 from llama_index.graphrag.keywords import GraphRAGKeywords, GraphRAGRetrieverKeywords
 from llama_index.graphrag.page import page_of, rows_to_show
 from llama_index.graphrag.prompts import REPORT_PROMPT
-from llama_index.graphrag.published.run import PublishedRun, read_parquet
+from llama_index.graphrag.published.run import PublishedRun, opened
 from llama_index.graphrag.published_reports import ImportedReports, published_reports
 from llama_index.graphrag.reporter import ReportWriter
 from llama_index.graphrag.reports.planning import ReportPlan, unwritten
@@ -89,17 +89,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     resolver : judges which names of a document are one entity, beyond the rules on names: :class:`CosineResolver` or
         :class:`LLMResolver`. It needs `entity_vectors`. To write to an index that was built with a resolver, pass it
         again; an index that was built without one cannot get one [None]
-    reports : when a report is written. "lazy": when a question first reads it; "deferred": by :meth:`write_reports`;
-        "eager": at each write. The statements stand in for an unwritten report ["lazy"; published "eager"]
-    report_tokens : tokens of a report, at least 1 [800; published 2,000 words]
-    verbatim : whether the statements of a community are its report, without a call, if they have no more tokens than a
-        report [True; published False: each community of two or more entities has a report written]
-    context_tokens : tokens from which a report is made, at least `report_tokens` [4,000; published 8,000]
-    partition_by : name of a metadata value, such as the tenant; chunks of different values share no entity and no
-        community, so reports can be read under a filter for it. It cannot be changed afterwards [None]
-    entity_vectors : whether names of entities are embedded, too, for a local search with `entities_top_k`; it cannot be
-        changed afterwards [False; published True, with their descriptions]
-    kwargs : see :class:`~llama_index.ragkit.DerivedIndex`
+    kwargs : see :class:`~llama_index.graphrag.config.GraphRAGConfig` and :class:`~llama_index.ragkit.DerivedIndex`
 
     Raises
     ------
@@ -296,7 +286,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return await arun_steps(self._import_reports(run))
 
     def _import_reports(self, given: PublishedRun | str | Path) -> Steps[ImportedReports]:
-        run = given if isinstance(given, PublishedRun) else (yield from offload(read_parquet, given))
+        run = yield from offload(opened, given)
         counts: list[ImportedReports] = []
 
         def imported(state: GraphRAGState) -> Steps[GraphRAGState]:
@@ -337,7 +327,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             :meth:`~llama_index.ragkit.DerivedIndex.estimate`; calls of a resolver are not counted, since the number of
             names that are near each other is unknown until they are embedded
         summarizer : a summarizer that needs no LLM adds no cost
-        report_tokens, context_tokens, verbatim : see :class:`GraphRAGIndex`
+        report_tokens, context_tokens, verbatim : see :class:`~llama_index.graphrag.config.GraphRAGConfig`
 
         Returns
         -------

@@ -1,7 +1,8 @@
 """The local search: from the entities of a question to chunks (arXiv 2404.16130 has none; microsoft/graphrag does)."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -25,18 +26,7 @@ from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.walk_trust import combine, trust
 
-__all__ = [
-    "STATEMENTS_KEY",
-    "UNLINKED",
-    "UNTRUSTED",
-    "Section",
-    "assembled",
-    "linked_chunks",
-    "mixed_context",
-    "ranked_chunks",
-    "ranked_communities",
-    "ranked_relations",
-]
+__all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
 
 UNLINKED = "the question leads to no entity of the graph; chunks are ranked only by similarity"
 UNTRUSTED = "the entities lead to many chunks, or elsewhere than the words of the question; ranked only by similarity"
@@ -130,17 +120,11 @@ def mixed_context(
         nodes = list(dict.fromkeys(node for i in kept_lines for node in lines[i][1]))
         derived.append(derived_node(content_id("graphrag statements", text), text, {STATEMENTS_KEY: True}, nodes))
     best = max((score for _, score in ranking), default=0.0)
-    return GraphRAGFound(
-        view=found.view,
+    return replace(
+        found,
         ranking=[(node.node_id, best) for node in derived] + [ranking[i] for i in kept_chunks],
-        fallback=found.fallback,
         derived={node.node_id: node for node in derived},
-        links=found.links,
-        active=found.active,
-        shares=found.shares,
-        trust=found.trust,
-        near=found.near,
-        calls=found.calls,
+        added=None,
         tokens=sum(count_tokens(node.get_content()) for node in derived),
         keep_all=True,
     )
@@ -221,17 +205,14 @@ def assembled(sections: Sequence[Section], budget: int, *, pass_on: bool = True)
     return found
 
 
-def ranked_communities(
-    hierarchy: Hierarchy, rows: Collection[int], ratings: Mapping[int, float] | None = None
-) -> list[int]:
+def ranked_communities(hierarchy: Hierarchy, rows: Collection[int]) -> list[int]:
     """Communities with the linked entities in these rows, by the number of these, then smaller ones first."""
     counts: dict[int, int] = defaultdict(int)
     for row in rows:
         leaf = int(hierarchy.leaf[row])
         for community in (leaf, *hierarchy.ancestors(leaf)):
             counts[community] += 1
-    rated = ratings or {}
-    return sorted(counts, key=lambda c: (-counts[c], -rated.get(c, 0.0), int(hierarchy.sizes[c]), c))
+    return sorted(counts, key=lambda c: (-counts[c], int(hierarchy.sizes[c]), c))
 
 
 def ranked_relations(entities: EntityGraph, rows: Sequence[int], outside: int) -> list[tuple[int, int]]:

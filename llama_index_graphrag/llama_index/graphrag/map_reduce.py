@@ -30,19 +30,7 @@ from llama_index.ragkit.text.pieces import batches
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
-__all__ = [
-    "BATCH_TOKENS",
-    "REDUCE_TOKENS",
-    "BatchResult",
-    "Point",
-    "ReportAnswer",
-    "ReportMapReduce",
-    "answer_room",
-    "checked_points",
-    "collected",
-    "map_batches",
-    "map_room",
-]
+__all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce", "answer_room", "map_batches", "map_room"]
 
 BATCH_TOKENS = 12_000
 REDUCE_TOKENS = 12_000
@@ -73,9 +61,7 @@ class _Points(Reply):
 
 
 class Point(NamedTuple):
-    """A point that a batch of reports makes about a question, its importance, 0 to 100, and the nodes on which it
-    rests.
-    """
+    """A point about a question, its importance, 0 to 100, and the ids of the nodes on which it rests."""
 
     text: str
     score: float

@@ -124,13 +124,9 @@ def _statements(lines: Sequence[str]) -> str:
     return fence(["\n".join(lines)], "statements")
 
 
-def _parsed(reply: str) -> _Reply:
-    return read_reply(reply, _Reply)
-
-
 def _cited(reply: str, numbers: Mapping[int, Sequence[str]], held: Callable[..., str], least: float) -> _Reply:
     """A report about the given statements; at least one finding must cite one of these."""
-    read = _parsed(reply)
+    read = read_reply(reply, _Reply)
     held("\n".join([read.title, read.summary, *(finding.text for finding in read.findings)]), least=least)
 
     def kept(text: str, least: float) -> str:
@@ -170,7 +166,7 @@ def read_report(
         If no finding rests on a source.
     """
     try:
-        reply = _parsed(text)
+        reply = read_reply(text, _Reply)
     except ParseError:
         nodes = tuple(dict.fromkeys(node for numbered in sources.values() for node in numbered))
         whole = CheckedFindings((Finding(text.strip(), nodes),), 0, 0)

@@ -126,9 +126,7 @@ class GraphView:
         return found
 
     def following(self, earlier: "GraphView", touched: Touched) -> "GraphView":
-        """This view, whose arrays come from those of an earlier view and the changes since then, as soon as a question
-        needs them.
-        """
+        """This view; its arrays come from an earlier view and the changes since then, once a question needs them."""
         if "arrays" in vars(earlier):
             return replace(self, earlier=(earlier.arrays, (touched,)))
         if earlier.earlier is None:

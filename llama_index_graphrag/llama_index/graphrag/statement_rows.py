@@ -74,8 +74,8 @@ class StatementRows:
         return (yield from offload(lambda: graph_of(_resolved(i, record) for i, record in stored.items())))
 
     def still_stated(self, names: Mapping[str, int]) -> Steps[set[str]]:
-        """The names, within their scopes, that some chunk still states after so many chunks that state each are
-        removed.
+        """The names, within their scopes, that other chunks state than those that are about to be removed, given as
+        counts.
         """
         return (yield from offload(self._still_stated, sorted(names.items()))) if names else set()
 

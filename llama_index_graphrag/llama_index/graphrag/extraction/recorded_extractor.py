@@ -1,10 +1,9 @@
 """`RecordedExtractor`: entities and relations from existing records, such as the output of the command-line tool."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.llms import LLM
 from llama_index.core.prompts.mixin import PromptMixinType
@@ -122,25 +121,21 @@ class RecordedExtractor(NodeExtractor):
         *,
         siblings: Sequence[BaseNode] = (),
         cache: ExtractionCache | None = None,
-        user_prefix: str = "",
         llm: LLM | None = None,
-        embed_model: Callable[[], BaseEmbedding] | None = None,
         num_workers: int | None = None,
         show_progress: bool | None = None,
         on_error: OnError | None = None,
-        falls_back: bool = False,
+        **options: Any,
     ) -> Steps[list[Extraction]]:
         """Like :meth:`~llama_index.ragkit.NodeExtractor.extract`; the fallback reads nodes without a record."""
         given: dict[str, Any] = {
             "siblings": [*siblings, *nodes],
             "cache": self.cache if cache is None else cache,
-            "user_prefix": user_prefix,
             "llm": self.llm or llm,
-            "embed_model": embed_model,
             "num_workers": self.num_workers if num_workers is None else num_workers,
             "show_progress": self.show_progress if show_progress is None else show_progress,
             "on_error": self.on_error if on_error is None else on_error,
-            "falls_back": falls_back,
+            **options,
         }
         if self.fallback is None:
             return (yield from super().extract(nodes, **given))

@@ -66,9 +66,8 @@ def checked(statements: ChunkStatements, text: str, least: float = 0.3) -> Check
             completed.setdefault(normalise(name), name)
         return True
 
-    relations = [
-        relation for relation in statements.relations if _has_two_ends(relation.names) and held(relation.names)
-    ]
+    joining = (relation for relation in statements.relations if len(set(map(normalise, relation.names))) > 1)
+    relations = [relation for relation in joining if held(relation.names)]
     plain = normalise(text)
     quoted = [claim for claim in statements.claims if (words_of := normalise(claim.quotation)) and words_of in plain]
     claims = [claim for claim in quoted if held(claim.names)]
@@ -80,7 +79,3 @@ def checked(statements: ChunkStatements, text: str, least: float = 0.3) -> Check
         len(statements.relations) - len(relations),
         len(statements.claims) - len(claims),
     )
-
-
-def _has_two_ends(names: Iterable[str]) -> bool:
-    return len(set(map(normalise, names))) > 1

@@ -104,15 +104,7 @@ class RelationStatement(NamedTuple):
         >>> RelationStatement("Scrooge", "Marley", "former partners").text
         'Scrooge - Marley: former partners'
         """
-        return self.line(f" {normalise(self.description)} ")
-
-    def line(self, words: str) -> str:
-        """Like :attr:`text`, given the normalised description between spaces."""
-        ends = f"{self.source} - {self.target}"
-        if not self.description:
-            return ends
-        named = all(f" {normalise(end)} " in words for end in (self.source, self.target))
-        return self.description if named else f"{ends}: {self.description}"
+        return _line(self.names, self.description, _spaced(self.description))
 
 
 class ClaimStatement(NamedTuple):
@@ -162,9 +154,19 @@ class ClaimStatement(NamedTuple):
     @property
     def text(self) -> str:
         """The statement as a line of text: the description, after the names if it does not contain them."""
-        words = f" {normalise(self.description)} "
-        named = all(f" {normalise(name)} " in words for name in self.names)
-        return self.description if named else f"{' - '.join(self.names)}: {self.description}"
+        return _line(self.names, self.description, _spaced(self.description))
+
+
+def _spaced(description: str) -> str:
+    """A description, normalised, between spaces."""
+    return f" {normalise(description)} "
+
+
+def _line(names: Sequence[str], description: str, spaced: str) -> str:
+    """A description, after the names if it does not contain all of them."""
+    if description and all(_spaced(name) in spaced for name in names):
+        return description
+    return ": ".join(filter(None, (" - ".join(names), description)))
 
 
 AnyStatement = EntityStatement | RelationStatement | ClaimStatement
@@ -216,13 +218,13 @@ class ChunkStatements:
     @cached_property
     def identified(self) -> tuple[tuple[str, str], ...]:
         """The id and the text of each statement whose names have letters or digits; see :class:`Statement`."""
-        words = {s.description: f" {normalise(s.description)} " for s in self.relations}
+        words = {relation.description: _spaced(relation.description) for relation in self.relations}
         found = []
         for names, statement in zip(self.normal_names, self.all_statements, strict=True):
             if not all(names):
                 continue
             if isinstance(statement, RelationStatement):
-                text = statement.line(words[statement.description])
+                text = _line(statement.names, statement.description, words[statement.description])
             else:
                 text = statement.text
             found.append((digest(self.text_hash, len(statement.names), *statement.names, text), text))

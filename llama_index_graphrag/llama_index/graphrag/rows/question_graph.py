@@ -59,9 +59,7 @@ class NodeRow:
 
 
 class Neighbourhood(NamedTuple):
-    """Numbers of the entities at the other ends of an entity's pairs, ascending, and of the chunks that state each
-    pair.
-    """
+    """The numbers of an entity's neighbours, ascending, and of the chunks that state each pair."""
 
     others: Ints
     weights: Ints
@@ -86,8 +84,9 @@ class QuestionGraph:
         return self._reader.calls
 
     def read(self, nodes: Iterable[int], most: int | None = None) -> None:
-        """Read nodes that were not read before; of nodes with several rows, not whole those that more than `most`
-        chunks name.
+        """Read nodes that were not read before.
+
+        A node with several rows that more than `most` chunks name is not read whole.
         """
         new = np.array(sorted({node for node in nodes if node not in self._rows or not self._rows[node].whole}))
         if not len(new):

@@ -47,9 +47,7 @@ class Resolved(NamedTuple):
 
 
 class StatementEdges(NamedTuple):
-    """The rows that chunks add to a graph, or subtract, and the label of each node: the key of an entity, the id of a
-    chunk.
-    """
+    """The rows that chunks add or subtract, and the labels of nodes: the keys of entities and the ids of chunks."""
 
     change: EdgeChange
     labels: Mapping[int, str]

@@ -20,13 +20,11 @@ __all__ = [
     "COMPARED",
     "KnownEntities",
     "Link",
-    "LinkKind",
     "known_names",
     "linked_entities",
     "links_of",
     "nearest_chunks",
     "nearest_names",
-    "relative",
 ]
 
 Floats = NDArray[np.float64]
@@ -147,9 +145,7 @@ def links_of(
     entities_of: Mapping[str, Sequence[str]],
     options: SearchConfig,
 ) -> list[Link]:
-    """The entities that a question leads to; names and chunks as :func:`nearest_names` and :func:`nearest_chunks` give
-    them.
-    """
+    """The entities that a question leads to; see :func:`nearest_names` and :func:`nearest_chunks` for what is near."""
     near: dict[str, float] = {}
     for name, weight in near_names[: options.entities_top_k]:
         for key in names.get(bare(name), ()):
