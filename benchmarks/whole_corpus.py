@@ -23,8 +23,8 @@ from benchmarks import quality_graphrag, quality_raptor
 from benchmarks.data import Task, load
 from benchmarks.embedding import minilm
 from llama_index.graphrag.found import FINDINGS_KEY
+from llama_index.graphrag.global_search import RelevanceSearch
 from llama_index.graphrag.local_search import STATEMENTS_KEY
-from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.ragkit import HybridRetriever
 from llama_index.ragkit.evaluation import bootstrap_interval, paired_bootstrap
 from llama_index.ragkit.steps import run_steps

@@ -15,8 +15,7 @@ from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, RelationStatement
-from llama_index.graphrag.reports.extractive import covering_lines
-from llama_index.graphrag.reports.lines import ReportLine, fitting, ranked_lines, salience
+from llama_index.graphrag.reports.lines import ReportLine, covering_lines, fitting, ranked_lines, salience
 from llama_index.graphrag.reports.planning import (
     Planner,
     numbered_sources,

@@ -26,10 +26,9 @@ from llama_index.graphrag.graph.graph_arrays import pack_graph, unpack_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.graph_parts import ENTITIES, GraphParts
-from llama_index.graphrag.merging import EntityMerging
 from llama_index.graphrag.reporter import ReportMaker
 from llama_index.graphrag.reports.planning import unwritten
-from llama_index.graphrag.resolvers import EntityResolver
+from llama_index.graphrag.resolvers import EntityMerging, EntityResolver
 from llama_index.graphrag.rows.statement_edges import Resolved
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import (
@@ -229,7 +228,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         judgements: Judgements,
         forget: bool = False,
     ) -> GraphRAGState:
-        """The state after a write, which may have removed names, if the whole index is in memory, else the given one."""
+        """The state after a write, which may have removed names, if the whole index is in memory, else that before."""
         chunks, entities = self.storage.space().whole(), self.storage.space(ENTITIES).whole()
         if chunks is None or entities is None:
             return state

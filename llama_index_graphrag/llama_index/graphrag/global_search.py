@@ -15,7 +15,6 @@ from llama_index.graphrag.replies import YesNo, read_score, read_yes_no
 from llama_index.graphrag.reports.planning import ReportPlan, unwritten
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.search.cut import Cut, budget_cut, community_nearness, level_cut, rated_cut
-from llama_index.graphrag.search.relevance import RelevanceSearch
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport
 from llama_index.ragkit import Query, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, ParseError
@@ -30,15 +29,7 @@ from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.nearness import standardised
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 
-__all__ = [
-    "EMPTY",
-    "Ask",
-    "Reports",
-    "WriteReports",
-    "global_reports",
-    "nearest_communities",
-    "relevant_chunks",
-]
+__all__ = ["EMPTY", "Ask", "RelevanceSearch", "Reports", "WriteReports", "global_reports", "nearest_communities"]
 
 EMPTY = "the index has no entities, so there are no reports; chunks are ranked by similarity"
 _TITLE_TOKENS = 16  # of a report, besides its statements
@@ -233,10 +224,7 @@ def _rated(waiting: Sequence[int], reports: Reports, question: str, ask: Ask) ->
 def relevant_chunks(
     query: Query[GraphRAGState], options: SearchConfig, tests: int, ask: Ask, fetch: NodeFetch
 ) -> Steps[GraphRAGFound]:
-    """Chunks that a model finds relevant, of at most `tests` that it is asked about.
-
-    See :mod:`llama_index.graphrag.search.relevance`.
-    """
+    """Chunks that a model finds relevant, of at most `tests` that it is asked about; see :class:`RelevanceSearch`."""
     near = yield from similarities(query, options.lexical_weight)
     view = yield from offload(query.state.view, query.allowed)
     chunks = query.state.chunks
@@ -275,3 +263,66 @@ def relevant_chunks(
         calls=search.tests,
         keep_all=bool(found),
     )
+
+
+class RelevanceSearch:
+    """Chunks tested so far under a budget of relevance tests, and the next one.
+
+    The next chunk is the untested one with the largest
+
+        nearness_c + f sim(c, b)
+
+    where b is the nearest chunk found relevant, sim the cosine of both, standardised over its hundred best values, and
+    f the feedback; ties by place. Without a relevant chunk only nearness counts. The published search
+    (microsoft/intelligence-toolkit) goes through communities in the order of their nearness and uses no feedback.
+
+    Parameters
+    ----------
+    nearness : shape (n,), for chunks in canonical order
+    budget : number of chunks to test, at least 1
+    feedback : f, at least 0
+    """
+
+    def __init__(self, nearness: Floats, budget: int, feedback: float) -> None:
+        self._nearness = np.asarray(nearness, np.float64)
+        self._budget = min(budget, len(self._nearness))
+        self._feedback = feedback
+        self._similarity = np.zeros_like(self._nearness)
+        self._tested: dict[int, bool] = {}
+        self._best = -1
+
+    def next(self) -> int | None:
+        """The chunk to test next; None if the budget is spent or nothing is left."""
+        if len(self._tested) >= self._budget:
+            return None
+        scores = self._nearness + self._feedback * self._similarity
+        scores[list(self._tested)] = -np.inf
+        return int(np.argmax(scores))
+
+    def judged(self, chunk: int, relevant: bool) -> bool:
+        """Note a judgement, and return whether the chunk is now the nearest relevant one.
+
+        If so, pass its similarities to :meth:`compare`.
+        """
+        self._tested[chunk] = relevant
+        if relevant and (self._best < 0 or self._rank(chunk) < self._rank(self._best)):
+            self._best = chunk
+            return True
+        return False
+
+    def compare(self, similarity: Floats) -> None:
+        """Take the similarity of every chunk to the nearest relevant one, shape (n,)."""
+        self._similarity = np.asarray(similarity, np.float64)
+
+    @property
+    def relevant(self) -> list[int]:
+        """The chunks found relevant, nearest first."""
+        return sorted((chunk for chunk, relevant in self._tested.items() if relevant), key=self._rank)
+
+    @property
+    def tests(self) -> int:
+        """The number of tested chunks."""
+        return len(self._tested)
+
+    def _rank(self, chunk: int) -> tuple[float, int]:
+        return -float(self._nearness[chunk]), chunk

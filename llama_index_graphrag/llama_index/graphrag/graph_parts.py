@@ -17,8 +17,8 @@ from llama_index.graphrag.graph.candidates import judged_same, visible_pairs
 from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
 from llama_index.graphrag.graph.statement import bare
-from llama_index.graphrag.merging import EntityMerging
 from llama_index.graphrag.reports.report import Report
+from llama_index.graphrag.resolvers import EntityMerging
 from llama_index.graphrag.rows.question_graph import KnownPart, QuestionGraph, part_of, read_around_entities
 from llama_index.graphrag.rows.statement_edges import chunk_number
 from llama_index.graphrag.search.chunk_scores import activations

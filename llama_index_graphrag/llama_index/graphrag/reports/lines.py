@@ -1,12 +1,15 @@
-"""The statements of a community as lines: each text once, the most important first."""
+"""The statements of a community as lines, each text once, the most important first; and lines that make a report."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from llama_index.graphrag.graph.statement import Statement
 
-__all__ = ["ReportLine", "fitting", "grouped", "ranked_lines", "salience"]
+__all__ = ["ReportLine", "covering_lines", "fitting", "grouped", "ranked_lines", "salience"]
+
+_COST_EXPONENT = 0.3
 
 
 class ReportLine(NamedTuple):
@@ -92,3 +95,50 @@ def fitting(lines: Collection[ReportLine], budget: int, count: Callable[[str], i
             kept.append(line)
             budget -= cost
     return kept, len(lines) - len(kept)
+
+
+def covering_lines(lines: Sequence[ReportLine], budget: int, count: Callable[[str], int]) -> list[ReportLine]:
+    """Lines that cover the entities within a budget of tokens, in the order given, which is by importance.
+
+    Each entity e counts s(e), its salience plus one. Lines are chosen greedily. Next is the line that covers most per
+    token
+
+        (sum of s(e) over the entities e of the line that no chosen line has) / tokens ** 0.3
+
+    among those that fit (cost-scaled greedy of Lin and Bilmes, ACL 2011, section 4, for the weighted coverage of
+    entities). When nothing is left to cover, lines follow in the order of their importance. Each costs a token for its
+    end. There is at least one line, even if none fits, unless none is given.
+    """
+    costs = [count(line.text) + 1 for line in lines]
+    if lines and min(costs) > budget:
+        return [lines[min(range(len(lines)), key=lambda i: (costs[i], i))]]
+    worth = {entity: times + 1 for entity, times in salience(lines).items()}
+    covered: set[str] = set()
+
+    def gain(i: int) -> float:
+        new = sum(worth[entity] for entity in lines[i].entities if entity not in covered)
+        return float(new / costs[i] ** _COST_EXPONENT)
+
+    # Gains only fall as lines are chosen, so an old gain bounds the new one (Minoux 1978).
+    heap = [(-gain(i), i) for i in range(len(lines))]
+    heapify(heap)
+    chosen: list[int] = []
+    spare: list[int] = []  # lines with nothing new
+    while heap:
+        bound, i = heappop(heap)
+        now = -gain(i)
+        if costs[i] > budget:
+            continue  # what does not fit now never will
+        if not now:
+            spare.append(i)
+        elif now > bound:
+            heappush(heap, (now, i))
+        else:
+            chosen.append(i)
+            covered.update(lines[i].entities)
+            budget -= costs[i]
+    for i in sorted(spare):
+        if costs[i] <= budget:
+            chosen.append(i)
+            budget -= costs[i]
+    return [lines[i] for i in sorted(chosen)]

@@ -21,8 +21,7 @@ from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.graph.statement import Statement, bare, digest
 from llama_index.graphrag.graph.statement_graph import StatementGraph
-from llama_index.graphrag.reports.extractive import covering_lines
-from llama_index.graphrag.reports.lines import ReportLine, fitting, grouped, ranked_lines, salience
+from llama_index.graphrag.reports.lines import ReportLine, covering_lines, fitting, grouped, ranked_lines, salience
 from llama_index.graphrag.reports.report import Finding, Report, ReportForm
 from llama_index.ragkit.text.mentions import normalise
 
