@@ -191,7 +191,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         reports = {key: report for key, report in reports.items() if key not in gone}
         self.storage.struct.counters["reports"] = len(reports)
         self._links_differ = not (yield from self.communities.are_linked(reports))
-        return self._changed(self._nothing(), graph, Touched.nothing(), reports, judgements)
+        return self._changed(self._nothing(), graph, Touched.of(()), reports, judgements)
 
     def arrays_of(self, state: GraphRAGState) -> Arrays:
         """The statements and the written reports; none with judgements, or while links are to be repaired."""

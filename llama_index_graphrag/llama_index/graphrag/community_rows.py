@@ -146,10 +146,6 @@ class CommunityRows:
     entities, and, if a model writes reports, the plan of its report. Written reports are records by their keys. Other
     records hold the tokens of each report and why a model failed at it, and, for each chunk, the keys of the reports
     that rest on it.
-
-    Parameters
-    ----------
-    records : the records of the index
     """
 
     def __init__(self, records: Records) -> None:

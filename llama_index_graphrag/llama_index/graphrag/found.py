@@ -60,12 +60,9 @@ class Similarities:
         return float(values[chunks.row_of(node_id)]) if node_id in chunks else None
 
     def ranking(self, scores: Floats, depth: int) -> Iterator[tuple[str, float]]:
-        """Ids with scores in [0, 1], best first, ties in canonical order.
+        """Ids with scores in [0, 1], best first, ties in canonical order, for scores in standard deviations.
 
-        Parameters
-        ----------
-        scores : shape (n,), in standard deviations; -inf leaves a chunk out
-        depth : number of chunks to rank at first; others are ranked when they are needed
+        A score of -inf leaves a chunk out. After `depth` chunks, others are ranked when they are needed.
         """
         return deepened(self._best(scores, depth), lambda deeper: self._best(scores, deeper), depth)
 

@@ -273,14 +273,9 @@ class RelevanceSearch:
         nearness_c + f sim(c, b)
 
     where b is the nearest chunk found relevant, sim the cosine of both, standardised over its hundred best values, and
-    f the feedback; ties by place. Without a relevant chunk only nearness counts. The published search
-    (microsoft/intelligence-toolkit) goes through communities in the order of their nearness and uses no feedback.
-
-    Parameters
-    ----------
-    nearness : shape (n,), for chunks in canonical order
-    budget : number of chunks to test, at least 1
-    feedback : f, at least 0
+    f the feedback, at least 0; ties by place, in canonical order. Without a relevant chunk only nearness counts. The
+    published search (microsoft/intelligence-toolkit) goes through communities in the order of their nearness and uses
+    no feedback.
     """
 
     def __init__(self, nearness: Floats, budget: int, feedback: float) -> None:

@@ -43,7 +43,6 @@ _RANKED = 1000  # chunks among which given nodes are ranked; later ranks have ne
 _DRAWN = 200  # chunks on a page
 
 Ints = NDArray[np.int64]
-Matched = list[str | None]
 
 
 class GraphParts:
@@ -112,7 +111,7 @@ class GraphParts:
         vector: NDArray[np.float32],
         options: SearchConfig,
     ) -> Steps[tuple[Similarities, GraphView]]:
-        """The graph around the entities that a question leads to, and the nearness that includes their chunks.
+        """The graph around the entities that a question or a follow-up leads to, and the nearness of their chunks, too.
 
         It is read in a few rounds of one or two statements:
 
@@ -121,11 +120,6 @@ class GraphParts:
            counts only in chunks that others find.
         3. The hundred chunks with the largest shares among all that name an active entity, besides those near to the
            question.
-
-        Parameters
-        ----------
-        near : the nearness of the chunks of the question
-        text, vector : the question, or a follow-up question
         """
         contents = query.contents
         if not query.state.is_part or not isinstance(contents, ViewContents):
@@ -193,10 +187,7 @@ class GraphParts:
     def communities(self, state: GraphRAGState, allowed: NDArray[np.bool_] | None) -> Steps[GraphView]:
         """The graph of the allowed chunks with its communities, or, for a part, the communities as last found.
 
-        Raises
-        ------
-        CommunitiesGoneError
-            If something was deleted since they were found.
+        If something was deleted since, it raises :class:`CommunitiesGoneError`, as does :meth:`context`.
         """
         if not state.is_part:
             return (yield from offload(state.view, allowed))
@@ -221,13 +212,7 @@ class GraphParts:
         )
 
     def context(self, state: GraphRAGState, view: GraphView, keys: Sequence[str]) -> Steps[GraphView]:
-        """All statements about some entities of a view, and the communities.
-
-        Raises
-        ------
-        CommunitiesGoneError
-            See :meth:`communities`.
-        """
+        """All statements about some entities of a view, and the communities."""
         if not state.is_part:
             return view
         communities = yield from self._found(state)
@@ -277,15 +262,15 @@ class GraphParts:
 
     def ranked(
         self, state: GraphRAGState, nodes: Sequence[NodeWithScore], question: str, selection: Selection
-    ) -> Steps[tuple[Matched, list[str], set[str]]]:
+    ) -> Steps[tuple[list[str | None], list[str], set[str]]]:
         """Ranks chunks by the entities of a question and of given nodes.
 
-        Returns
-        -------
-        For each node, its id in the index, or None if it has none; chunks, best first, for a part only the best of
-        those that are not among the nodes; the nodes that count.
+        Returns the id of each node in the index, None if it has none; chunks, best first, for a part only the best of
+        those that are not among the nodes; and the nodes that count.
         """
-        chunks = yield from self._given(state, nodes)
+        chunks = state.chunks
+        if state.is_part:  # the rows of the nodes and of the chunks that they copy, and perhaps others
+            chunks = yield from self._storage.rows_matching([each.node for each in nodes])
         matched = match_nodes(nodes, chunks)
         allowed = selection.allowed(chunks)
         passing = {name for name in matched if name is not None and (allowed is None or allowed[chunks.row_of(name)])}
@@ -308,11 +293,6 @@ class GraphParts:
         rows = yield from self.described(state, found)
         ranked = sorted(found, key=lambda node_id: (-found[node_id], rows.record_of(node_id).key, node_id))
         return matched, ranked, passing
-
-    def _given(self, state: GraphRAGState, nodes: Sequence[NodeWithScore]) -> Steps[Snapshot]:
-        """The rows of nodes and of the chunks that they copy, and perhaps others."""
-        given = [each.node for each in nodes]
-        return (yield from self._storage.rows_matching(given)) if state.is_part else state.chunks
 
 
 def _over(query: Query[GraphRAGState], near: ChunkView, entities: Snapshot | None = None) -> Query[GraphRAGState]:

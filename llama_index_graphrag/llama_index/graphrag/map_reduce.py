@@ -334,13 +334,7 @@ def _read_points(reply: str, sources: Mapping[int, Sequence[str]]) -> BatchResul
 def checked_points(
     given: Iterable[tuple[str, Any, Iterable[Any]]], sources: Mapping[int, Sequence[str]]
 ) -> BatchResult:
-    """The points of a model that rest on sources and have a score.
-
-    Parameters
-    ----------
-    given : text, score and citations of each point
-    sources : number -> ids of the nodes on which the source rests
-    """
+    """The points of a model, each with score and citations, that rest on numbered sources and have a score."""
     points = []
     citations = dropped = 0
     for text, value, cited in given:
@@ -354,14 +348,9 @@ def checked_points(
 
 
 def collected(results: Sequence[BatchResult], budget: int, count: Callable[[str], int]) -> ReportAnswer:
-    """An answer without text, with the points of batches by score, then by text, while they fit.
+    """An answer without text, with the points of batches by score, then by text, while they fit a budget of tokens.
 
-    Points with the same text become one, with the highest score and all nodes.
-
-    Parameters
-    ----------
-    budget : tokens; a point that does not fit is skipped
-    count : tokens of a text
+    Points with the same text become one, with the highest score and all nodes. A point that does not fit is skipped.
     """
     merged: dict[str, Point] = {}
     for point in sorted((point for result in results for point in result.points), key=lambda p: (-p.score, p)):

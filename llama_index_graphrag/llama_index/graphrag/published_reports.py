@@ -46,13 +46,9 @@ class ImportedReports(NamedTuple):
 def published_reports(
     run: PublishedRun, view: GraphView, present: Collection[str], known: Collection[str]
 ) -> tuple[dict[str, WrittenReport], ImportedReports]:
-    """The reports of a run, by the keys of the matching communities.
+    """The reports of a run, by the keys of the matching communities, and what was counted.
 
-    Parameters
-    ----------
-    view : the index
-    present : ids of the text units that are nodes of the index, with the same text
-    known : keys of the reports that the index has
+    `present` are the text units that are nodes of the index, with the same text, `known` the reports that it has.
     """
     planner = view.planner
     named = {key for row in run.entities.values() for key in _keys(view, row)}

@@ -207,11 +207,7 @@ class EntityMerging:
     ) -> Steps[dict[str, tuple[Judgement, ...]]]:
         """The judgements on documents after a change, and the earlier ones on others; stored.
 
-        Parameters
-        ----------
-        graph : the graph after the change
-        known : the earlier judgements on these documents, or on all
-        ask : whether a model may be called; if not, new pairs wait
+        If no model may be asked, new pairs wait.
         """
         touched = sorted(set(documents))
         names = yield from offload(lambda: {document: _names(graph, document) for document in touched})

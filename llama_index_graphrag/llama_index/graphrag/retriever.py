@@ -134,7 +134,8 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
     def _search(self, query: Query[GraphRAGState]) -> Steps[GraphRAGFound]:
         options, parts, fetch = self.options, self._builder.parts, self._index.storage.get_node
-        write = self._write_reports if self._writes_reports else None
+        writes = self._index.config.reports == "lazy" and self._builder.reports.by_model
+        write = self._write_reports if writes else None
         ask = Ask(self._complete, self._room)
         if options.mode == "basic":
             return (yield from self._basic(query))
@@ -152,11 +153,13 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
     def search(self, question: str) -> Steps[GraphRAGFound | None]:
         """Only the search, without results, events and record; None if there is nothing to search."""
-        return (yield from self._with_communities(partial(self._search_steps, QueryBundle(question))))
+        bundle = QueryBundle(question)
 
-    def _search_steps(self, bundle: QueryBundle) -> Steps[GraphRAGFound | None]:
-        vector = yield from self._vector(bundle)
-        return (yield from self._index.writer.in_one_generation(partial(self._searched, bundle, vector)))
+        def ask() -> Steps[GraphRAGFound | None]:
+            vector = yield from self._vector(bundle)
+            return (yield from self._index.writer.in_one_generation(partial(self._searched, bundle, vector)))
+
+        return (yield from self._with_communities(ask))
 
     def _searched(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[GraphRAGFound | None]:
         query = yield from self._query(bundle, vector)
@@ -172,11 +175,6 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     @property
     def _builder(self) -> GraphRAGBuilder:
         return cast(GraphRAGBuilder, self._index.builder)
-
-    @property
-    def _writes_reports(self) -> bool:
-        """Whether a question writes missing reports that it reads."""
-        return self._index.config.reports == "lazy" and self._builder.reports.by_model
 
     def _write_reports(
         self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]

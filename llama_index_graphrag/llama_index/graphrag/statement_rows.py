@@ -36,18 +36,9 @@ class StatementRows:
     """Reads and writes the statements of one index.
 
     There is a record for each chunk, with its statements and the longer names for which its names stand; for each
-    document, with its chunks; and for each scope, with its number of chunks. The graph has the sums that follow from
-    these (:mod:`llama_index.graphrag.rows.statement_edges`).
-
-    Parameters
-    ----------
-    rows : the graph
-    records : the records of the index, in the same database
-    stated : whether the graph keeps track of names that are embedded
-
-    Attributes
-    ----------
-    graph : the graph
+    document, with its chunks; and for each scope, with its number of chunks. The graph, in the same database, has the
+    sums that follow from these (:mod:`llama_index.graphrag.rows.statement_edges`), and, if `stated`, the names that are
+    embedded.
     """
 
     def __init__(self, rows: GraphRows, records: Records, stated: bool) -> None:
@@ -116,15 +107,13 @@ class StatementRows:
     def change(
         self, before: StatementGraph, after: StatementGraph, was: Mapping[str, int], tokens: Mapping[str, int]
     ) -> Steps[int]:
-        """Store the changes; call it within a transaction.
+        """Store the changes between two graphs, within a transaction.
 
         The counts of a chunk that was stored before are subtracted.
 
         Parameters
         ----------
-        before, after : the graph that :meth:`around` read, and the graph after the write
-        was : tokens of the text of each chunk before the write
-        tokens : tokens of the text of each new chunk
+        was, tokens : tokens of the text of each chunk before the write, and of each new chunk
 
         Returns
         -------

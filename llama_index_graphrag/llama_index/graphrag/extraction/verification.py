@@ -22,14 +22,7 @@ __all__ = ["Checked", "checked"]
 
 @dataclass(frozen=True)
 class Checked:
-    """The part of an extraction that its text confirms.
-
-    Attributes
-    ----------
-    statements : the statements that were kept
-    completed : names that only a relation had and that became entities
-    dropped_entities, dropped_relations, dropped_claims : numbers of those that the text does not confirm
-    """
+    """The statements that a text confirms, names of relations that became entities, and the numbers of dropped ones."""
 
     statements: ChunkStatements
     completed: tuple[str, ...] = ()

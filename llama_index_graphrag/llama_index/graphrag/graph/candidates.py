@@ -32,12 +32,8 @@ Pairs = frozenset[tuple[str, str]]
 class CandidatePair(NamedTuple):
     """Two names that may be the same entity, and everything that a resolver may know about them.
 
-    Attributes
-    ----------
-    names : normalised, sorted
-    spellings : their spellings in most statements
-    kind : their type in lower case; empty for none
-    lines : the first statements about each
+    Names are normalised and sorted, spellings those of most statements, the kind is in lower case, empty for none, and
+    the lines are the first statements about each.
     """
 
     names: tuple[str, str]
@@ -62,13 +58,9 @@ def types_in(chunks: Iterable[ChunkStatements]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class DocumentNames:
-    """The names in one document.
+    """The names in one document, normalised.
 
-    Attributes
-    ----------
-    types : normalised name -> type; see :func:`types_in`
-    spellings : normalised name -> spelling in most statements
-    lines : normalised name -> the first statements about it, in canonical order
+    For each: its type (:func:`types_in`), its spelling in most statements, and the first statements about it.
     """
 
     types: Mapping[str, str]
@@ -110,13 +102,9 @@ class DocumentNames:
         )
 
     def candidates(self, names: Collection[str], vectors: Floats, threshold: float) -> list[CandidatePair]:
-        """The candidates among some names of the document, sorted by name.
+        """The candidates among n names of the document, sorted by name.
 
-        Parameters
-        ----------
-        names : n normalised names
-        vectors : shape (n, d), their vectors
-        threshold : least cosine, in [-1, 1]
+        Their vectors, of shape (n, d), must have at least the cosine `threshold`.
         """
         listed = list(names)
         short = short_forms(self.types)

@@ -23,19 +23,12 @@ _BYTES_A_TOKEN = 4  # of UTF-8: an estimate that depends on no tokenizer
 class Touched(NamedTuple):
     """The parts of a graph that a write may have changed.
 
-    Attributes
-    ----------
-    pairs : key of an entity that gained or lost chunks -> the keys of the entities whose pair with it changed
-    chunks : ids of chunks that were added or removed, or name other entities than before
+    Each entity that gained or lost chunks, with the entities whose pair with it changed; and chunks that were added or
+    removed, or name other entities than before.
     """
 
     pairs: Mapping[str, Set[str]]
     chunks: frozenset[str]
-
-    @classmethod
-    def nothing(cls) -> "Touched":
-        """No change."""
-        return cls({}, frozenset())
 
     @classmethod
     def of(cls, changes: Iterable["Touched"]) -> "Touched":
@@ -63,7 +56,7 @@ class GraphChange:
 
     graph: StatementGraph
     rewritten: tuple[ChunkStatements, ...] = ()
-    touched: Touched = field(default_factory=Touched.nothing)
+    touched: Touched = field(default_factory=lambda: Touched.of(()))
 
 
 def statement_graph(chunks: Iterable[ChunkStatements], same: Mapping[str, Pairs] | None = None) -> StatementGraph:

@@ -152,12 +152,10 @@ def updated_entities(
     places: Integers,
     pairs: Mapping[str, Collection[str]],
 ) -> EntityGraph:
-    """The graph of the entities after a write.
+    """The graph of the entities after a write of statements.
 
     Parameters
     ----------
-    earlier : the graph before
-    graph : the statements after the write
     names, places : the new keys, and the new place of each old one, -1 for a removed one
     pairs : changed entity -> the entities whose pair with it changed
     """

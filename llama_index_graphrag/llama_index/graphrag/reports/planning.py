@@ -60,14 +60,7 @@ class ReportPlan:
 class Planner:
     """Plans the reports of a hierarchy, each when it is needed.
 
-    Attributes
-    ----------
-    graph : the statements
-    entities : the graph that was clustered
-    hierarchy : its communities
-    config : budgets
-    maker : everything besides the budgets that decides how reports are made: prompt, model, language
-    count : counts the tokens of a text
+    `maker` is everything besides the budgets that decides how reports are made: prompt, model, language.
     """
 
     graph: StatementGraph
@@ -193,15 +186,8 @@ def _inside(line: ReportLine, child_of: Mapping[str, int]) -> bool:
 def numbered_sources(plan: ReportPlan, reports: Mapping[str, Report]) -> tuple[list[str], dict[int, tuple[str, ...]]]:
     """The lines that the writer of a report sees, and the nodes for each number in them.
 
-    Parameters
-    ----------
-    reports : key -> the report of each child that is read
-
-    Returns
-    -------
-    lines, each preceded by its number: the findings of the children's reports under their titles, then the lines of the
-    community, claims under a separate title; number -> ids of nodes, for
-    :func:`~llama_index.graphrag.reports.report.check_findings`
+    Each line is preceded by its number: the findings of the children's reports under their titles, then the lines of
+    the community, claims under a separate title.
     """
     shown: list[str] = []
     sources: dict[int, tuple[str, ...]] = {}

@@ -37,14 +37,10 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class NodeRow:
-    """A node.
+    """A node: the key of an entity or the id of a chunk, its edges, and their number by kind.
 
-    Attributes
-    ----------
-    label : the key of an entity or the id of a chunk; empty for a node that is not stored
-    records : its edges; none for a node whose several rows were not read
-    counts : the number of edges of each kind
-    whole : whether `records` has all edges
+    The label is empty if the node is not stored. A node with several rows that were not read is not whole: it has no
+    edges.
     """
 
     label: str

@@ -87,16 +87,10 @@ def budget_cut(
     token_budget: int,
     can_open: Callable[[int], bool] = lambda community: True,
 ) -> Cut:
-    """The cut that opens the nearest communities while their children fit.
+    """The cut that opens the nearest communities while their children fit a budget of tokens.
 
-    If not even all roots fit, the cut is the nearest roots that do.
-
-    Parameters
-    ----------
-    costs : gives the tokens that are read of a community
-    nearness : shape (c,)
-    token_budget : at least 1
-    can_open : whether to open a community that has children; a verbatim one need not be opened
+    If not even all roots fit, the cut is the nearest roots that do. A community for which `can_open` is False, such as
+    a verbatim one, is not opened.
     """
     order = sorted(hierarchy.roots.tolist(), key=lambda root: (-nearness[root], root))
     kept: set[int] = set()

@@ -46,14 +46,14 @@ class Drift:
     answers : the answers so far, in the order of the rounds
     calls : calls of the model so far
     round : number of answered rounds of follow-ups
-    ended : why the search ended; empty while it runs
+    ended : whether the last round brought no new node, or all rounds are done
     """
 
     config: DriftConfig
     answers: tuple[DriftAnswer, ...] = ()
     calls: int = 0
     round: int = 0
-    ended: str = ""
+    ended: bool = False
 
     def primer_batches(self, reports: Sequence[T]) -> list[Sequence[T]]:
         """The first reports, divided among calls that leave one for the answer: consecutive ones, as published.
@@ -84,23 +84,10 @@ class Drift:
         """The search after a round of calls, failed ones included, with its answers in any order."""
         new = tuple(sorted(answers, key=lambda answer: (answer.question, answer)))
         seen = {node for answer in self.answers for node in answer.nodes}
-        first = not self.answers
-        after = replace(
-            self,
-            answers=self.answers + new,
-            calls=self.calls + calls,
-            round=self.round if first else self.round + 1,
-        )
-        return replace(after, ended=after._ended(any(not seen.issuperset(answer.nodes) for answer in new)))
-
-    def _ended(self, found_new: bool) -> str:
-        if not found_new:
-            return "the last round brought no new node"
-        if self.round >= self.config.rounds:
-            return f"all {self.config.rounds} rounds are done"
-        if self.calls >= self.config.max_calls - 1:
-            return f"only the call for the answer is left of {self.config.max_calls}"
-        return "" if self.next_questions() else "no question is left"
+        rounds = self.round + bool(self.answers)  # the first answers are no round
+        found_new = any(not seen.issuperset(answer.nodes) for answer in new)
+        ended = not found_new or rounds >= self.config.rounds
+        return replace(self, answers=self.answers + new, calls=self.calls + calls, round=rounds, ended=ended)
 
     @property
     def nodes(self) -> tuple[str, ...]:
