@@ -214,21 +214,6 @@ def test_a_hierarchy_can_be_walked() -> None:
     assert found.partition(0).tolist() == [0, 0, 0, 0, 3, 0, 3]
     assert found.partition(9).tolist() == found.leaf.tolist()
     assert found.ancestors(2) == [0]
-    assert [found.common(*pair) for pair in ((0, 2), (2, 0), (0, 1), (0, 4), (4, 6), (5, 5))] == [1, 1, 0, -1, 3, 2]
-
-
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.data())
-def test_the_common_community_is_the_smallest_with_both(coarse: list[int], data: st.DataObject) -> None:
-    n = len(coarse)
-    labels = [np.array(coarse) % n]
-    for _ in range(data.draw(st.integers(0, 3))):
-        finer = labels[-1] * 2 + np.array([data.draw(st.integers(0, 1)) for _ in coarse])
-        labels.append(np.unique(finer, return_inverse=True)[1].reshape(-1))
-    found = hierarchy(n, labels)
-    members = [set(found.members(c).tolist()) for c in range(len(found))]
-    for one, other in combinations(range(n), 2):
-        both = [c for c in range(len(found)) if {one, other} <= members[c]]
-        assert found.common(one, other) == min(both, key=lambda c: len(members[c]), default=-1)
 
 
 # -- limits -----------------------------------------------------------------------------------------------

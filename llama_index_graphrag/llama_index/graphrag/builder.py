@@ -44,7 +44,6 @@ from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import plain_text
-from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView
 from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.packed_mapping import PackedMapping
@@ -73,15 +72,13 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     Parameters
     ----------
     storage, resources, config : see :class:`~llama_index.ragkit.Builder`
-    clustering : finds the communities; default :class:`~llama_index.graphrag.AgglomerativeClustering`
-    resolver : judges which names of a document are one entity, beyond the rules on names; None to use only the rules
+    clustering, resolver : see :class:`~llama_index.graphrag.GraphRAGIndex`
 
     Attributes
     ----------
     resolver : see the parameters
     reports : has reports written
-    rows : the statements
-    communities : the communities and their reports
+    rows, communities : what is stored of statements, communities and reports
     parts : reads the parts of all these that questions need
 
     Raises
@@ -203,7 +200,9 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     def load_arrays(self, arrays: Arrays) -> GraphRAGState | None:
         """The state of :meth:`arrays_of`, of which objects are made when they are asked for."""
         graph, found = unpack_graph(part_of(arrays, "graph"))
-        reports = PackedMapping.of_arrays(part_of(arrays, "reports"), _report)
+        reports = PackedMapping.of_arrays(
+            part_of(arrays, "reports"), lambda _, record: WrittenReport.from_record(record)
+        )
         self.storage.struct.counters["reports"] = len(reports)
         self._links_differ = False
         view = self._view(graph).over(found)
@@ -451,10 +450,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         """The state of the chunks near to a question; if only given chunks count, with all that they state."""
         state = replace(self._nothing(), chunks=near.rows)
         return state if selection.only is None else (yield from self.parts.all_of(state))
-
-
-def _report(key: str, record: Record) -> WrittenReport:
-    return WrittenReport.from_record(record)
 
 
 def _names_in(chunks: Iterable[ChunkStatements]) -> set[str]:

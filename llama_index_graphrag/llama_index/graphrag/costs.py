@@ -6,8 +6,8 @@ from typing import NamedTuple
 from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode
 
-from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS, answer_room, map_batches, map_room
-from llama_index.graphrag.prompts import MAP_PROMPT
+from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS, map_batches, room_of
+from llama_index.graphrag.prompts import ANSWER_PROMPT, MAP_PROMPT
 from llama_index.ragkit import Estimate, Summarizer
 from llama_index.ragkit.llm.completion import known_llm
 from llama_index.ragkit.llm.prompts import fence
@@ -49,13 +49,11 @@ def question_cost(
     Parameters
     ----------
     texts : the passages that are read, that is, the findings in the reports of the cut
-    corpus_tokens : tokens of all chunks together
     unwritten : tokens of the prompt for each report that must be written first
-    llm : its context window limits the prompts
     """
     sizes = [count_tokens(text) for text in texts]
-    calls = len(map_batches(texts, BATCH_TOKENS, map_room(llm, question)))
-    answer = min(REDUCE_TOKENS, sum(sizes), answer_room(llm, question))
+    calls = len(map_batches(texts, BATCH_TOKENS, room_of(llm, MAP_PROMPT, question)))
+    answer = min(REDUCE_TOKENS, sum(sizes), room_of(llm, ANSWER_PROMPT, question))
     points = -(-len(sizes) * answer // max(1, sum(sizes)))
     prompts = calls + 1 if calls else 0
     tags, instructions = count_tokens(fence([""])), count_tokens(MAP_PROMPT.get_template()) + count_tokens(question)

@@ -53,18 +53,9 @@ WriteReports = Callable[
 
 
 class Reports:
-    """The reports that a question reads; missing ones are written if that is allowed.
+    """The reports that a question reads; missing ones, at most `limit`, are written if `write` is given.
 
-    Parameters
-    ----------
-    state, view : the state and the graph that the question reads
-    write : writes reports; None if none may be written
-    limit : the largest number of reports to write, at least 0; None for no limit
-
-    Attributes
-    ----------
-    calls : calls of a model so far
-    reason : why reports could not be written; empty otherwise
+    `calls` counts the calls of a model so far; `reason` says why reports could not be written.
     """
 
     def __init__(self, state: GraphRAGState, view: GraphView, write: WriteReports | None, limit: int | None) -> None:

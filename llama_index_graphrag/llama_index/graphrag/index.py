@@ -271,13 +271,9 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
 
         Parameters
         ----------
-        run : the run as read, or its `output` folder, which needs the extra `parquet`; its text units must be the nodes
-            of the index, with the same ids (:func:`~llama_index.graphrag.published_nodes`)
-
-        Raises
-        ------
-        ImportError, ConfigurationError
-            See :func:`~llama_index.graphrag.read_parquet`.
+        run : the run as read, or its `output` folder, with the errors of :func:`~llama_index.graphrag.read_parquet`;
+            its text units must be the nodes of the index, with the same ids
+            (:func:`~llama_index.graphrag.published_nodes`)
         """
         return run_steps(self._import_reports(run))
 

@@ -218,13 +218,8 @@ def ranked_communities(hierarchy: Hierarchy, rows: Collection[int]) -> list[int]
 def ranked_relations(entities: EntityGraph, rows: Sequence[int], outside: int) -> list[tuple[int, int]]:
     """Pairs with a linked entity, as rows: first those between two linked entities, then those that lead outside.
 
-    The first are sorted by the sum of the degrees of both ends. The others are sorted by the number of linked entities
-    with which their outer end is joined, then by this sum.
-
-    Parameters
-    ----------
-    rows : rows of the linked entities, surest first
-    outside : the largest number of pairs that lead outside, for each linked entity
+    The first are sorted by the sum of the degrees of both ends. The others, at most `outside` for each linked entity,
+    are sorted by the number of linked entities with which their outer end is joined, then by this sum.
     """
     linked = set(rows)
     pairs = {tuple(sorted((row, int(other)))) for row in linked for other in entities.neighbours(row)}

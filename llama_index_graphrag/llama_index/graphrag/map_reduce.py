@@ -30,7 +30,7 @@ from llama_index.ragkit.text.pieces import batches
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce", "answer_room", "map_batches", "map_room"]
+__all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce", "map_batches", "room_of"]
 
 BATCH_TOKENS = 12_000
 REDUCE_TOKENS = 12_000
@@ -222,14 +222,14 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
 
     def _batches(self, question: str, passages: Sequence[Passage]) -> list[list[Passage]]:
         """The passages of each call, in order; a passage that is too long for the model is split over several."""
-        room = map_room(self._llm, question, self.prompt("map"))
+        room = room_of(self._llm, self.prompt("map"), question)
         groups = map_batches([text for text, _ in passages], self.batch_tokens, room)
         return [[(piece, passages[i][1]) for i, piece in group] for group in groups]
 
     def _collected(self, question: str, results: Sequence[BatchResult]) -> ReportAnswer:
         """An answer without text, with as many points as fit the model."""
         found = collected(results, self.reduce_tokens, count_tokens)
-        room = answer_room(self._llm, question, self.prompt("answer"))
+        room = room_of(self._llm, self.prompt("answer"), question)
         first = within([_scored(point) for point in found.points], room)[0]
         points = tuple(found.points[i] for i in dict.fromkeys(i for i, _ in first))
         return replace(found, points=points, left_out=found.left_out + len(found.points) - len(points))
@@ -286,13 +286,8 @@ def map_batches(texts: Sequence[str], batch_tokens: int, room: int) -> list[list
     ]
 
 
-def map_room(llm: LLM | None, question: str, prompt: BasePromptTemplate = MAP_PROMPT) -> int:
-    """Tokens of passages, with their tags, for which a model has room in a batch."""
-    return prompt_room(llm, prompt, _REPLY_TOKENS, question=fence([question], "question"))
-
-
-def answer_room(llm: LLM | None, question: str, prompt: BasePromptTemplate = ANSWER_PROMPT) -> int:
-    """Tokens of points, with their tags, for which a model has room in the answer."""
+def room_of(llm: LLM | None, prompt: BasePromptTemplate, question: str) -> int:
+    """Tokens of passages or points, with their tags, for which a model has room beside a prompt and a question."""
     return prompt_room(llm, prompt, _REPLY_TOKENS, question=fence([question], "question"))
 
 

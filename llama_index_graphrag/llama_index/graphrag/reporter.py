@@ -152,13 +152,7 @@ def read_report(
     """The report that a summarizer wrote, and its findings with the counts of dropped ones.
 
     A text without the JSON of :class:`ReportWriter`, as other summarizers write it, is one finding that rests on all
-    sources.
-
-    Parameters
-    ----------
-    key, left_out : see :class:`~llama_index.graphrag.reports.report.Report`
-    sources : number of a statement -> ids of the nodes on which it rests
-    title : the title of a report without one
+    sources. These are given as number of a statement -> ids of the nodes on which it rests.
 
     Raises
     ------

@@ -103,14 +103,6 @@ class Hierarchy:
             found.append(community)
         return found
 
-    def common(self, one: int, other: int) -> int:
-        """The smallest community that contains two nodes; -1 if none does."""
-        low, high = sorted((int(self.leaf[one]), int(self.leaf[other])))
-        place = int(self.first[high])
-        while low >= 0 and not self.first[low] <= place < self.last[low]:
-            low = int(self.parent[low])
-        return low
-
 
 def hierarchy(nodes: int, levels: Sequence[Integers]) -> Hierarchy:
     """The hierarchy of nested partitions.

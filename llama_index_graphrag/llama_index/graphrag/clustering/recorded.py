@@ -44,12 +44,7 @@ class RecordedClustering:
 
         Parameters
         ----------
-        run : the run as read, or its `output` folder, which needs the extra `parquet`
-
-        Raises
-        ------
-        ImportError, ConfigurationError
-            See :func:`~llama_index.graphrag.read_parquet`.
+        run : the run as read, or its `output` folder, with the errors of :func:`~llama_index.graphrag.read_parquet`
         """
         read = opened(run)
         paths: dict[str, list[int]] = {}

@@ -89,12 +89,7 @@ class RecordedExtractor(NodeExtractor):
 
         Parameters
         ----------
-        run : the run as read, or its `output` folder, which needs the extra `parquet`
-
-        Raises
-        ------
-        ImportError, ConfigurationError
-            See :func:`~llama_index.graphrag.read_parquet`.
+        run : the run as read, or its `output` folder, with the errors of :func:`~llama_index.graphrag.read_parquet`
         """
         read = opened(run)
         return cls({chunk.chunk_id: chunk.record() for chunk in read.chunks}, **kwargs)

@@ -74,11 +74,6 @@ class QuestionGraph:
         self._near: dict[int, Neighbourhood] = {}
         self._seen: dict[int, bool] = {NO_SOURCE: True}
 
-    @property
-    def calls(self) -> int:
-        """Number of statements that were sent."""
-        return self._reader.calls
-
     def read(self, nodes: Iterable[int], most: int | None = None) -> None:
         """Read nodes that were not read before.
 
