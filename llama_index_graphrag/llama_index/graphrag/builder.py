@@ -31,19 +31,14 @@ from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityMerging, EntityResolver
 from llama_index.graphrag.rows.statement_edges import Resolved
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
-from llama_index.graphrag.statement_rows import (
-    StatementRows,
-    added_statements,
-    chunk_statements,
-    store_rewritten,
-)
+from llama_index.graphrag.statement_rows import StatementRows, chunk_statements, store_rewritten
 from llama_index.ragkit import Builder, Change, Failure, Selection, Snapshot, SpaceRows, Steps, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.storage.nodes import plain_text, sort_key
 from llama_index.ragkit.storage.stored_chunks import ChunkView
 from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.packed_mapping import PackedMapping
@@ -238,7 +233,11 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
         """Store everything that follows from a change, and return the new state."""
         yield from self._begin(state)
-        added = added_statements(change, self.config.partition_by)
+        by = self.config.partition_by
+        added = [
+            chunk_statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata, by)
+            for node in change.added
+        ]
         part = yield from self._part(state, self.rows.around(change.removed, added))
         again = [chunk.chunk_id for chunk in added if part.graph.chunks.get(chunk.chunk_id, chunk) != chunk]
         gone = [part.graph.chunks[i] for i in dict.fromkeys([*change.removed, *again]) if i in part.graph.chunks]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode
 
+from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.map_reduce import BATCH_TOKENS, REDUCE_TOKENS, map_batches, room_of
 from llama_index.graphrag.prompts import ANSWER_PROMPT, MAP_PROMPT
 from llama_index.ragkit import Estimate, Summarizer
@@ -62,22 +63,18 @@ def question_cost(
 
 
 def work_of_reports(
-    nodes: Sequence[BaseNode],
-    summarizer: Summarizer,
-    llm: LLM | None,
-    report_tokens: int,
-    context_tokens: int,
-    verbatim: bool,
+    nodes: Sequence[BaseNode], summarizer: Summarizer, llm: LLM | None, config: GraphRAGConfig
 ) -> Estimate:
     """The largest number of calls for reports."""
     tokens = sum(count_tokens(plain_text(node)) for node in nodes)
     # As many communities as on the recorded run, or one for each chunk if there are few. If short ones are verbatim:
     # leaves of more than `report_tokens`, and a hierarchy above them that halves at each level.
     reports = max(len(nodes), tokens // _TOKENS_PER_COMMUNITY)
-    if verbatim:
-        reports = min(reports, 2 * (tokens // report_tokens))
+    if config.verbatim:
+        reports = min(reports, 2 * (tokens // config.report_tokens))
     if not reports:
         return Estimate()
-    read = min(reports * context_tokens, 4 * tokens)
-    parts = summarizer.estimate(read, 0, report_tokens, known_llm(llm)).calls  # of all reports; each report ends one
-    return Estimate(reports + parts - 1, read, reports * report_tokens)
+    read = min(reports * config.context_tokens, 4 * tokens)
+    # Of all reports together; each report ends a part.
+    parts = summarizer.estimate(read, 0, config.report_tokens, known_llm(llm)).calls
+    return Estimate(reports + parts - 1, read, reports * config.report_tokens)

@@ -344,7 +344,8 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         )
         writes, nodes = summarizer or ReportWriter(), nodes_of(documents, transformations)
         if writes.needs_llm:
-            work += work_of_reports(nodes, writes, llm, report_tokens, context_tokens, verbatim)
+            config = GraphRAGConfig(report_tokens=report_tokens, context_tokens=context_tokens, verbatim=verbatim)
+            work += work_of_reports(nodes, writes, llm, config)
         return work.priced(prices)
 
     @classmethod
@@ -358,8 +359,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     ) -> Estimate:
         if config.reports == "lazy" or summarizer is None or not summarizer.needs_llm:
             return Estimate()
-        sizes = config.report_tokens, config.context_tokens, config.verbatim
-        return work_of_reports(nodes, summarizer, llm, *sizes)
+        return work_of_reports(nodes, summarizer, llm, config)
 
     def estimate_question(self, question: str, **kwargs: "Unpack[GraphRAGRetrieverKeywords]") -> QuestionCost:
         """What a question about the whole would cost with :class:`ReportMapReduce`, without calling an LLM.

@@ -25,14 +25,9 @@ _SOURCES = 3  # chunks shown with a community
 
 @dataclass(frozen=True)
 class Shown:
-    """The contents of the page.
+    """The contents of the page: communities, parents before children, keys of entities, and ids of chunks.
 
-    Attributes
-    ----------
-    communities : numbers of communities, parents before children
-    entities : keys of entities
-    chunks : ids of chunks
-    sources : community -> ids of the first chunks that state something inside it
+    `sources` are, for each community, the ids of the first chunks that state something inside it.
     """
 
     communities: Sequence[int]

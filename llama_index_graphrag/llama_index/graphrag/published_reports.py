@@ -10,13 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from llama_index.graphrag.published.run import (
-    PublishedReport,
-    PublishedRow,
-    PublishedRun,
-    citations,
-    without_citations,
-)
+from llama_index.graphrag.published.run import PublishedReport, PublishedRow, PublishedRun, citations, without_citations
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report
 from llama_index.graphrag.state import GraphView, WrittenReport

@@ -12,20 +12,13 @@ from llama_index.graphrag.graph.changes import resolved_graph
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
-from llama_index.ragkit import Change, Records, Steps, offload
+from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.storage.graph.interface import GraphRows
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.records import Record
 
-__all__ = [
-    "StatementRows",
-    "added_statements",
-    "chunk_statements",
-    "graph_of",
-    "store_rewritten",
-]
+__all__ = ["StatementRows", "chunk_statements", "graph_of", "store_rewritten"]
 
 _STATEMENTS = "statements"
 _DOCUMENTS = "statement_documents"
@@ -198,14 +191,6 @@ def chunk_statements(
     scope = "" if partition_by is None else json.dumps(metadata.get(partition_by), sort_keys=True, default=str)
     plain = record or {"entities": [], "relations": []}
     return ChunkStatements.from_record(plain, node_id, text_hash, document, int(place), scope)
-
-
-def added_statements(change: Change, partition_by: str | None) -> list[ChunkStatements]:
-    """The statements of the new chunks of a change; see :func:`chunk_statements`."""
-    return [
-        chunk_statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata, partition_by)
-        for node in change.added
-    ]
 
 
 def store_rewritten(storage: IndexStorage, chunks: Sequence[ChunkStatements]) -> Steps[None]:

@@ -36,7 +36,6 @@ def checked(statements: ChunkStatements, text: str, least: float = 0.3) -> Check
 
     Parameters
     ----------
-    text : the text of the chunk
     least : share of the words of an entity's name that the text must have, in [0, 1]; 0 for no check
 
     >>> from llama_index.graphrag.graph.statement import RelationStatement

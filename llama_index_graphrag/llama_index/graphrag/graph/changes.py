@@ -44,14 +44,10 @@ class Touched(NamedTuple):
 
 @dataclass(frozen=True)
 class GraphChange:
-    """A graph after a write.
+    """A graph after a write, and the parts that may differ from the old one.
 
-    Attributes
-    ----------
-    graph : the new graph
-    rewritten : other chunks that lost a description that was merged from a removed chunk, too, in their new form; their
-        records must be stored again
-    touched : the parts that may differ from the old graph
+    `rewritten` are other chunks that lost a description that was merged from a removed chunk, too; their records must
+    be stored again.
     """
 
     graph: StatementGraph
