@@ -352,9 +352,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         yield from self.reports.release(gone)
         self._count_reports(-len(gone))
         self.storage.struct.counters.update(
-            entities=len(view.graph.entities),
-            relations=view.graph.relations,
-            communities=len(view.hierarchy),
+            entities=len(view.graph.entities), relations=view.graph.relations, communities=len(view.hierarchy)
         )
         return state
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from llama_index.core.schema import TextNode
@@ -129,9 +129,13 @@ class GraphRAGFound:
 
 def report_node(level: int, report: Report, metadatas: Sequence[Mapping[str, Any]]) -> TextNode:
     """A report of a level as a node, marked as such, with its sources and the metadata that all of these share."""
-    shared = _shared(metadatas)
+    shared = {
+        name: value
+        for name, value in (metadatas[0].items() if metadatas else ())
+        if name not in ("doc_id", "ref_doc_id") and all(name in m and m[name] == value for m in metadatas[1:])
+    }
     metadata = {
-        **{name: value for name, value in shared.items() if name not in ("doc_id", "ref_doc_id")},
+        **shared,
         REPORT_KEY: report.form,
         "graphrag_level": level,
         FINDINGS_KEY: [[finding.text, list(finding.nodes)] for finding in report.findings],
@@ -142,11 +146,3 @@ def report_node(level: int, report: Report, metadatas: Sequence[Mapping[str, Any
 def report_id(key: str) -> str:
     """The id of the node of a report."""
     return content_id("graphrag report", key)
-
-
-def _shared(metadatas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The values that all have in common."""
-    if not metadatas:
-        return {}
-    first = cast(dict[str, Any], metadatas[0])
-    return {name: value for name, value in first.items() if all(name in m and m[name] == value for m in metadatas[1:])}

@@ -99,9 +99,7 @@ class GraphView:
     Attributes
     ----------
     graph : the statements of only these chunks
-    clustering : finds the communities when they are first needed
-    config : budgets of reports
-    maker : fingerprint of the summarizer
+    clustering, config, maker : for the communities, when they are first needed, and their reports
     whole : whether the chunks are all chunks of their scopes, so that the reports are those of the index
     part : entities and chunks that were read for a question, without statements; None for those of the graph
     earlier : arrays of a graph before, and the changes of each write since then

@@ -325,9 +325,7 @@ def _known(lines: Sequence[str]) -> PromptTexts:
 
 
 def _statements(
-    entities: Sequence[EntityStatement],
-    relations: Sequence[RelationStatement],
-    claims: Sequence[ClaimStatement] = (),
+    entities: Sequence[EntityStatement], relations: Sequence[RelationStatement], claims: Sequence[ClaimStatement] = ()
 ) -> ChunkStatements:
     return ChunkStatements("", "", entities=tuple(entities), relations=tuple(relations), claims=tuple(claims))
 

@@ -36,9 +36,8 @@ class ReportPlan:
 
     Attributes
     ----------
-    community : its number in the hierarchy
     key : hash of the sources and of the maker
-    verbatim : whether the lines are the report
+    verbatim : whether the lines are the report of the community
     lines : the lines that the writer reads, by importance, without those inside a child whose report is read
     children : the children whose reports are read before the lines, largest first
     left_out : number of lines that did not fit

@@ -30,7 +30,6 @@ class Report:
     key : hash of its sources
     title, summary : the summary may be empty
     findings : in order of importance
-    form : how it was made
     rating : importance as rated by a model, 0 to 10; None if no model rated it
     left_out : number of statements that did not fit into its sources
     """

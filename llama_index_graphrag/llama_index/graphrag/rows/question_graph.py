@@ -262,10 +262,7 @@ class KnownPart:
 
 
 def part_of(
-    graph: QuestionGraph,
-    names: Mapping[str, tuple[str, ...]],
-    links: Sequence[Link],
-    active: Iterable[int],
+    graph: QuestionGraph, names: Mapping[str, tuple[str, ...]], links: Sequence[Link], active: Iterable[int]
 ) -> KnownPart:
     """The entities that a graph has read; :meth:`KnownPart.naming` adds chunks.
 
