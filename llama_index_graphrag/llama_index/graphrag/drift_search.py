@@ -134,9 +134,7 @@ def _answers(outcomes: Sequence[Outcome[DriftAnswer]], what: str) -> tuple[list[
 
 
 def _primers(ask: Ask, question: str, batches: Sequence[Sequence[Report]], most: int) -> list[list[Passage]]:
-    """The findings for each of at most `most` first answers, nearest reports first; a part of them if the model is
-    small.
-    """
+    """The findings for each of at most `most` first answers, nearest reports first, in parts that fit the model."""
     room = ask.room("primer", _REPLY_TOKENS, question=fence([question], "question"))
     given = [[finding for report in batch for finding in report.findings] for batch in batches]
     parts = [(findings, part) for findings in given for part in within([text for text, _ in findings], room)]

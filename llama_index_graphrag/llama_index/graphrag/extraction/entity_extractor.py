@@ -56,7 +56,7 @@ class ClaimReading(Reply):
     @field_validator("claims")
     @classmethod
     def _claims(cls, values: list[Any]) -> list[ClaimStatement]:
-        """Objects with a subject and a description; others are dropped. It is an error if none can be read."""
+        """Objects with a subject and a description; others are dropped. It is an error if they all are."""
         read = [_claim(value) for value in values if isinstance(value, Mapping)]
         found = list(dict.fromkeys(claim for claim in read if claim.subject and claim.said))
         if values and not found:
@@ -113,7 +113,7 @@ class Reading(Reply):
     @field_validator("entities")
     @classmethod
     def _entities(cls, values: list[Any]) -> list[EntityStatement]:
-        """Objects, lists and plain names; others are dropped. It is an error if none can be read."""
+        """Objects, lists and plain names; others are dropped. It is an error if they all are."""
         found = list(dict.fromkeys(entity for entity in map(_entity, values) if entity.name))
         if values and not found:
             raise ValueError("none of the entities has a name")
