@@ -58,9 +58,7 @@ class StatementRows:
         return (yield from offload(lambda: graph_of(_resolved(i, record) for i, record in stored.items())))
 
     def still_stated(self, names: Mapping[str, int]) -> Steps[set[str]]:
-        """The names, within their scopes, that other chunks state than those that are about to be removed, given as
-        counts.
-        """
+        """The names within their scopes, each with its number of chunks to be removed, that other chunks state, too."""
         return (yield from offload(self._still_stated, sorted(names.items()))) if names else set()
 
     def _still_stated(self, names: Sequence[tuple[str, int]]) -> set[str]:
