@@ -21,9 +21,9 @@ from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import GraphClustering, RaptorIndex, RaptorPostprocessor, RaptorRetriever
-from llama_index.raptor.tree_part import TreePart
 from llama_index.raptor.tree_rows import TreeRows, tree_of
 from llama_index.raptor.tree_view import TreeView
+from llama_index.raptor.tree_writer import TreeWriter
 
 SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
 
@@ -318,12 +318,12 @@ def keep_parents(self: TreeRows, new: Any, removed: Any) -> Any:
     yield from self.forget(removed)
 
 
-def count_none(self: TreePart, more: int) -> None:
+def count_none(self: TreeWriter, more: int) -> None:
     """Forgets how many summaries there are."""
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "fault"), [(TreeRows, "change", keep_parents), (TreePart, "_count", count_none)]
+    ("owner", "name", "fault"), [(TreeRows, "change", keep_parents), (TreeWriter, "_count", count_none)]
 )
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
     monkeypatch.setattr(owner, name, fault)

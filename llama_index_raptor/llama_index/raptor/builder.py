@@ -1,5 +1,6 @@
 """The builder of RAPTOR: keeps the tree and its summaries, and reads what questions need."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -15,21 +16,22 @@ from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView
+from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.validation import check_component
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.clustering.graph import GraphClustering
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.tree.insertion import NEIGHBOURS, clusters_again, nearest_parents
 from llama_index.raptor.tree.tree import Summary, Tree
-from llama_index.raptor.tree_part import TreePart
 from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, marks_of
 from llama_index.raptor.tree_view import TreeView
 from llama_index.raptor.tree_writer import TreeWriter
 
-__all__ = ["TreeBuilder"]
+__all__ = ["TreeBuilder", "nearest_parents"]
 
+_NEIGHBOURS = 10  # chunks whose parents a new chunk may join
+_REBUILD_SHARE = 0.25  # new chunks as a share of the old ones, above which everything is clustered again
 _AT_ONCE = 200  # new chunks whose neighbours are searched for together
 _MORE = 4  # factor by which more neighbours are requested while too few of them are in the tree
 
@@ -116,16 +118,19 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         chunks, summaries = self.storage.space().whole(), self.storage.space(SUMMARIES).whole()
         return None if chunks is None or summaries is None else (chunks, summaries)
 
-    def _begin(self, state: RaptorState, change: Change | None = None) -> Steps[TreePart]:
+    def _begin(self, state: RaptorState, change: Change | None = None) -> Steps[TreeWriter]:
         if self._rows_differ:
             yield from self._rows.put_all(state.tree, state.chunks.ids, state.written)
             self._rows_differ = False
-        return TreePart(self.storage, self._rows, change)
+        given = self.storage, self._rows, self.resources, self.config, self._clustering, self._summaries
+        return TreeWriter(*given, change)
 
-    def _changed(self, state: RaptorState, part: TreePart) -> RaptorState:
+    def _changed(self, state: RaptorState, writer: TreeWriter) -> RaptorState:
         """The state after a write if the whole index is in memory, else the given one."""
         vectors = self._vectors()
-        return state if vectors is None else state.changed(*vectors, part.nodes, part.texts)
+        if vectors is None:
+            return state
+        return RaptorState(*vectors, state.tree.changed(writer.nodes), with_changes(state.written, writer.texts))
 
     # -- nodes --------------------------------------------------------------------------------------
 
@@ -136,22 +141,22 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         summaries above the deleted chunks, and rewrites them at once only with `summaries="eager"`. With "on_request",
         an insert into an existing tree leaves the summaries above the new chunks unwritten.
         """
-        part = yield from self._begin(state, change)
+        writer = yield from self._begin(state, change)
         if change.removed:  # delete everything derived from a deleted chunk first
-            yield from self._remove(part, change.removed)
+            yield from self._remove(writer, change.removed)
         if change.added:
-            yield from self._add(part, change)
+            yield from self._add(writer, change)
         elif self.config.summaries == "eager":
-            yield from self._write_around(part, (yield from self._rows.unwritten()))
-        return self._changed(state, part)
+            yield from self._write_around(writer, (yield from self._rows.unwritten()))
+        return self._changed(state, writer)
 
-    def _remove(self, part: TreePart, chunks: Sequence[str]) -> Steps[None]:
-        yield from part.read_around(chunks)
-        changes: dict[str, tuple[str, ...]] = {chunk: () for chunk in chunks if chunk in part.tree.parents}
+    def _remove(self, writer: TreeWriter, chunks: Sequence[str]) -> Steps[None]:
+        yield from writer.read_around(chunks)
+        changes: dict[str, tuple[str, ...]] = {chunk: () for chunk in chunks if chunk in writer.tree.parents}
         yield from self._rows.forget(chunks)
-        yield from self._writer(part).save(part.tree.replace(changes))
+        yield from writer.save(writer.tree.replace(changes))
 
-    def _add(self, part: TreePart, change: Change) -> Steps[None]:
+    def _add(self, writer: TreeWriter, change: Change) -> Steps[None]:
         known = yield from self._rows.of([node.node_id for node in change.added])
         rows = [i for i, n in enumerate(change.added) if not known.get(n.node_id, {}).get("parents")]
         new, vectors = [change.added[i].node_id for i in rows], change.vectors[rows]
@@ -161,40 +166,34 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         if change.more:
             yield from self._rows.put_waiting(new)
         else:
-            yield from self._place(part, new, vectors)
+            yield from self._place(writer, new, vectors)
 
-    def _place(self, part: TreePart, new: Sequence[str], vectors: NDArray[np.float32]) -> Steps[None]:
+    def _place(self, writer: TreeWriter, new: Sequence[str], vectors: NDArray[np.float32]) -> Steps[None]:
         """Give parents to new chunks and to waiting chunks."""
         waiting = yield from self._rows.waiting()
         earlier = sorted(set(waiting).difference(new))
         count = len(new) + len(earlier)
         has_tree = any((yield from self._rows.roots()).values())
-        if not has_tree or (count and clusters_again(count, (yield from self.terms.count()))):
-            yield from self._cluster(part)
+        if not has_tree or (count and count > _REBUILD_SHARE * ((yield from self.terms.count()) - count)):
+            yield from self._cluster(writer)
         else:
             joining = yield from self._joining(new, vectors, earlier)
-            yield from self._join(part, joining, [*new, *earlier])
+            yield from self._join(writer, joining, [*new, *earlier])
         yield from self._rows.delete_waiting(waiting)
 
-    def _join(self, part: TreePart, joining: Mapping[str, Sequence[str]], new: Sequence[str]) -> Steps[None]:
+    def _join(self, writer: TreeWriter, joining: Mapping[str, Sequence[str]], new: Sequence[str]) -> Steps[None]:
         """Put new chunks into the existing tree."""
         if self.config.summaries == "on_request":
-            yield from part.read_around(joining)
-            yield from self._writer(part).save(part.tree.replace({}, joining))
+            yield from writer.read_around(joining)
+            yield from writer.save(writer.tree.replace({}, joining))
         else:
             touched = [*joining, *(yield from self._rows.unwritten())]
-            yield from self._write_around(part, touched, joining, new)
+            yield from self._write_around(writer, touched, joining, new)
 
     def _joining(
-        self, new: Sequence[str], vectors: NDArray[np.float32], earlier: Sequence[str] = ()
+        self, new: Sequence[str], vectors: NDArray[np.float32], earlier: Sequence[str]
     ) -> Steps[Mapping[str, Sequence[str]]]:
-        """The summary that each new chunk joins: :func:`~llama_index.raptor.tree.insertion.nearest_parents`.
-
-        Parameters
-        ----------
-        vectors : of `new`, shape (len(new), d)
-        earlier : other chunks without a parent, whose vectors are stored
-        """
+        """The summary that each chunk joins, by :func:`nearest_parents`; the vectors of `earlier` chunks are stored."""
         joining: dict[str, list[str]] = {}
 
         def join(some: Sequence[str], rows: NDArray[np.float32]) -> Steps[None]:
@@ -214,7 +213,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         self, vectors: NDArray[np.float32], new: int
     ) -> Steps[tuple[Snapshot, Mapping[str, Sequence[str]]]]:
         """The chunks near to some new chunks, and the parents of those in the tree; `new` counts all new chunks."""
-        wanted, near, looking = NEIGHBOURS, Snapshot.empty(), vectors
+        wanted, near, looking = _NEIGHBOURS, Snapshot.empty(), vectors
         parents: dict[str, Sequence[str]] = {}
         while len(looking):
             found = yield from self.storage.space().near(looking, wanted)
@@ -222,9 +221,9 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
             rows = yield from self._rows.of([row_id for row_id in near.ids if row_id not in parents])
             parents.update((name, row["parents"]) for name, row in rows.items())
             in_tree = [sum(bool(parents.get(i)) for i in hits.ids) for hits in found.search(looking, wanted)]
-            if len(found) < wanted or wanted >= NEIGHBOURS + new:
+            if len(found) < wanted or wanted >= _NEIGHBOURS + new:
                 break
-            looking = looking[np.array(in_tree) < NEIGHBOURS]  # the nearest ones may all be new
+            looking = looking[np.array(in_tree) < _NEIGHBOURS]  # the nearest ones may all be new
             wanted *= _MORE
         return near, {name: above for name, above in parents.items() if above}
 
@@ -232,22 +231,19 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     def _write_around(
         self,
-        part: TreePart,
+        writer: TreeWriter,
         touched: Sequence[str],
         joining: Mapping[str, Sequence[str]] | None = None,
         new: Sequence[str] = (),
     ) -> Steps[None]:
         """Write all missing summaries, after new chunks have joined."""
-        yield from part.read_around(touched, new, self.config.max_layers)
-        yield from self._write(self._writer(part), part.tree.replace({}, joining))
+        yield from writer.read_around(touched, new, self.config.max_layers)
+        yield from self._write(writer, writer.tree.replace({}, joining))
 
-    def _cluster(self, part: TreePart) -> Steps[None]:
+    def _cluster(self, writer: TreeWriter) -> Steps[None]:
         """Cluster all chunks; summaries of unchanged clusters are kept."""
-        yield from part.read_all()
-        yield from self._write(self._writer(part), Tree())
-
-    def _writer(self, part: TreePart) -> TreeWriter:
-        return TreeWriter(part, self.storage, self.resources, self.config, self._clustering, self._summaries)
+        yield from writer.read_all()
+        yield from self._write(writer, Tree())
 
     def _write(self, writer: TreeWriter, tree: Tree) -> Steps[None]:
         """Write a tree with all its summaries; failures are counted."""
@@ -257,41 +253,40 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     def write_missing(self, state: RaptorState) -> Steps[RaptorState]:
         """Write the missing summaries, and rewrite the summaries above them, which were written without them."""
-        part = yield from self._begin(state)
-        yield from self._place_waiting(part)
+        writer = yield from self._begin(state)
+        yield from self._place_waiting(writer)
         unwritten = yield from self._rows.unwritten()
-        yield from part.read_around(unwritten, (), self.config.max_layers)
-        writer = self._writer(part)
-        yield from writer.delete_texts(sorted(part.tree.ancestors(unwritten)))
-        yield from self._write(writer, part.tree)
-        return self._changed(state, part)
+        yield from writer.read_around(unwritten, (), self.config.max_layers)
+        yield from writer.delete_texts(sorted(writer.tree.ancestors(unwritten)))
+        yield from self._write(writer, writer.tree)
+        return self._changed(state, writer)
 
     def rebuild(self, state: RaptorState) -> Steps[RaptorState]:
         """Cluster all chunks again; summaries of unchanged clusters are kept."""
-        part = yield from self._begin(state)
-        yield from self._cluster(part)
+        writer = yield from self._begin(state)
+        yield from self._cluster(writer)
         yield from self._rows.delete_waiting((yield from self._rows.waiting()))
-        return self._changed(state, part)
+        return self._changed(state, writer)
 
     def derive_waiting(self, state: RaptorState) -> Steps[RaptorState]:
         """Give parents to the chunks that wait for the last part of a write."""
-        part = yield from self._begin(state)
-        yield from self._place_waiting(part)
-        return self._changed(state, part)
+        writer = yield from self._begin(state)
+        yield from self._place_waiting(writer)
+        return self._changed(state, writer)
 
-    def _place_waiting(self, part: TreePart) -> Steps[None]:
+    def _place_waiting(self, writer: TreeWriter) -> Steps[None]:
         if (yield from self._rows.waiting()):
-            yield from self._place(part, [], np.zeros((0, 0), np.float32))
+            yield from self._place(writer, [], np.zeros((0, 0), np.float32))
 
     def retry(self, state: RaptorState) -> Steps[RaptorState]:
         """Like :meth:`write_missing`, then have the summaries that rules wrote written again."""
         state = yield from self.write_missing(state)
-        part = yield from self._begin(state)
+        writer = yield from self._begin(state)
         by_rules = yield from self._by_rules(state)
         if by_rules:
-            yield from part.read_around(list(by_rules), (), self.config.max_layers)
-            yield from self._writer(part).write_again(part.tree)
-        return self._changed(state, part)
+            yield from writer.read_around(list(by_rules), (), self.config.max_layers)
+            yield from writer.write_again(writer.tree)
+        return self._changed(state, writer)
 
     def failures(self, state: RaptorState) -> list[Failure]:
         """The missing summaries, and those that rules wrote."""
@@ -318,3 +313,30 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     def state_of(self, near: ChunkView, selection: Selection) -> Steps[RaptorState]:
         """Some chunks, and the tree above them."""
         return (yield from self.tree.above(near, selection))
+
+
+def nearest_parents(
+    parents: Mapping[str, Sequence[str]], chunks: Snapshot, new: Sequence[str], vectors: NDArray[np.float32]
+) -> dict[str, list[str]]:
+    """The summary that each new chunk joins, as summary -> new chunks (not in the paper, which never inserts).
+
+    Each of the ten nearest chunks in the tree votes for its parents with its cosine; the new chunk joins the parent
+    with the highest sum; the greater id decides ties. Only that summary and those above it change.
+
+    Parameters
+    ----------
+    parents : the parents of chunks that are in the tree; at least one of `chunks` must be among these
+    chunks : vectors of all chunks, or of those near to the new ones
+    new, vectors : ids of the new chunks and their vectors, shape (len(new), d)
+    """
+    rows = chunks.rows_of(list(parents))
+    settled = np.zeros(len(chunks), dtype=np.bool_)
+    settled[rows[rows >= 0]] = True
+    joining: dict[str, list[str]] = defaultdict(list)
+    for node, hits in zip(new, chunks.search(vectors, _NEIGHBOURS, settled), strict=True):
+        votes: dict[str, float] = defaultdict(float)
+        for neighbour, cosine in zip(hits.ids, hits.scores, strict=True):
+            for parent in parents[neighbour]:
+                votes[parent] += max(cosine, 1e-9)  # neighbours with a negative cosine still count
+        joining[max(votes, key=lambda parent: (votes[parent], parent))].append(node)
+    return joining

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.vectors.masks import shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
-from llama_index.raptor.tree.tree import Summary, Tree
+from llama_index.raptor.tree.tree import Tree
 
 __all__ = ["RaptorState", "ScoredNode"]
 
@@ -41,23 +40,6 @@ class RaptorState:
     written: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     rows: Mapping[str, dict[str, Any]] | None = None
     has_more: bool = False
-
-    def changed(
-        self,
-        chunks: Snapshot,
-        summaries: Snapshot,
-        nodes: Mapping[str, Summary | None],
-        texts: Mapping[str, dict[str, Any] | None],
-    ) -> "RaptorState":
-        """The state of the whole index after a write.
-
-        Parameters
-        ----------
-        chunks, summaries : all vectors
-        nodes : the added summaries, and None for removed ones
-        texts : the written records, and None for deleted ones
-        """
-        return RaptorState(chunks, summaries, self.tree.changed(nodes), with_changes(self.written, texts))
 
     @cached_property
     def leaf_rows(self) -> dict[str, NDArray[np.intp]]:

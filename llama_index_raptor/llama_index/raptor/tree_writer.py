@@ -1,4 +1,4 @@
-"""The writer of the tree: builds layers of summaries over chunks, bottom-up.
+"""One write to the tree: reads the part that changes, and builds layers of summaries over chunks, bottom-up.
 
 The procedure of the paper (its sections on clustering and summarisation), with these rules where the paper and the
 published code are silent or may not terminate:
@@ -8,20 +8,22 @@ published code are silent or may not terminate:
 - A cluster of more than `max_cluster_tokens` tokens is split; splitting always terminates.
 - A cluster of one node is not summarised: the node itself is passed to the next layer.
 - Children are summarised in reading order (document, position).
-- Rules do not write a summary again whose texts are those of an existing one
-  (:class:`~llama_index.raptor.equal_inputs.EqualInputs`).
+- Rules do not write a summary again whose texts are those of an existing one. A change below a summary changes its id,
+  but most summaries above a new chunk are written from the texts of the summary that they replace: its one new child
+  reads like the old one. The old text and its vector are then kept. A language model may write another text; the cache
+  keeps its replies.
 - If the summarizer fails at a summary, rules write it until `retry_failed` has it and the summaries above it written
   again. Without a fallback it stays in the tree unwritten, and the layers above represent it by the mean of its
   children; the next write then tries again, too.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit import SpaceRows, Steps, offload
-from llama_index.ragkit.ids import reading_key
+from llama_index.ragkit import Change, Snapshot, SpaceRows, Steps, Summarizer, offload
+from llama_index.ragkit.ids import content_id, reading_key
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.summaries import SummaryWriter
 from llama_index.ragkit.storage.derived_nodes import derived_node, node_from_record, node_to_record
@@ -31,50 +33,97 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.raptor.clustering.base import Clustering, limit_weight
 from llama_index.raptor.config import TreeConfig
-from llama_index.raptor.equal_inputs import EqualInputs
 from llama_index.raptor.tree.tree import Summary, Tree, summary_id
-from llama_index.raptor.tree_part import TreePart
-from llama_index.raptor.tree_rows import marks_of
+from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, marks_of, tree_of
 
 __all__ = ["LEVEL_KEY", "TreeWriter"]
 
 LEVEL_KEY = "raptor_level"
 _SUMMARIES_AT_ONCE = 2_000
 _NODES_AT_ONCE = 10_000
+_VECTORS_AT_ONCE = 1_000
 _MOST_TEXTS = 50_000  # kept in memory
 
 
 class TreeWriter:
-    """Changes the stored tree to a target structure and writes the missing summaries.
+    """Reads a part of the stored tree, changes it to a target structure, and writes the missing summaries.
 
     Parameters
     ----------
-    part : the part of the tree that may change
-    storage, resources, config : those of the index
+    storage, rows, resources, config : those of the index
     clustering : groups the nodes of a layer
     summaries : writes the summaries
+    change : the change of the write, if any, whose vectors need not be read
+
+    Attributes
+    ----------
+    tree : the part, as it was read last
+    failed : why summaries that were due since then have no text
+    nodes : the summaries that the write has stored, and None for deleted ones
+    texts : the records of texts that the write has stored, and None for deleted ones
     """
 
     def __init__(
         self,
-        part: TreePart,
         storage: IndexStorage,
+        rows: TreeRows,
         resources: Resources,
         config: TreeConfig,
         clustering: Clustering,
         summaries: SummaryWriter,
+        change: Change | None = None,
     ) -> None:
-        self._part = part
         self._storage = storage
+        self._rows = rows
         self._resources = resources
         self._config = config
         self._clustering = clustering
         self._summaries = summaries
-        self._stored = dict(part.tree.summaries)
-        self._written = dict(part.written)
-        self._inputs = EqualInputs(resources.summarizer, config, part.written)
+        self._rules = _rules_of(resources.summarizer, config)
+        self._chunks, self._space = storage.space(), storage.space(SUMMARIES)
+        pairs = () if change is None else zip(change.added, change.vectors, strict=True)
+        self._at_hand: dict[str, NDArray[np.float32]] = {node.node_id: row for node, row in pairs}
+        self.nodes: dict[str, Summary | None] = {}
+        self.texts: dict[str, Record | None] = {}
+        self._take_part(Tree(), Snapshot.empty(), {})
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def read_around(self, nodes: Collection[str], new: Sequence[str] | None = None, max_layers: int = 0) -> Steps[None]:
+        """Read the rows and records that a change of the children of nodes needs.
+
+        Parameters
+        ----------
+        new : chunks that will join them; None if no summary is written, which needs no records of chunks
+        max_layers : the largest number of layers, if some may be added above the roots; all roots are then read
+        """
+        rows = yield from self._rows.around(nodes)
+        roots = yield from self._rows.roots() if max_layers else ()
+        if roots:
+            highest = max(sorted(roots), key=roots.__getitem__)
+            grows = len(roots) > 1 and roots[highest] < max_layers
+            rows |= yield from self._rows.of([node for node in (roots if grows else [highest]) if node not in rows])
+        leaves = [] if new is None else [*(node for node, row in rows.items() if not row["level"]), *new]
+        yield from self._read_part(rows, leaves)
+
+    def read_all(self) -> Steps[None]:
+        """Read the whole tree and all chunks, except for vectors."""
+        yield from self._read_part((yield from self._rows.all()), None)
+
+    def _read_part(self, rows: Rows, leaves: Iterable[str] | None) -> Steps[None]:
+        chunks = yield from self._chunks.described(None if leaves is None else dict.fromkeys(leaves))
+        tree = tree_of(rows)
+        self._take_part(tree, chunks, (yield from self._rows.texts(tree.summaries)))
+
+    def _take_part(self, tree: Tree, leaves: Snapshot, written: Rows) -> None:
+        """Begin with a part of the tree; the vectors of `leaves` are placeholders."""
+        self.tree = tree
         self.failed: dict[str, Exception] = {}
-        self._leaves = part.leaves
+        self._stored = dict(tree.summaries)
+        self._written = dict(written)
+        # The written summaries by what they were written from; records of earlier versions do not say it.
+        self._known = {row["inputs"]: name for name, row in written.items() if "inputs" in row} if self._rules else {}
+        self._leaves = leaves
         self._texts: dict[str, str] = {}
         self._tokens: dict[str, int] = {}
         self._firsts: dict[str, tuple[str, ...]] = {}
@@ -89,20 +138,30 @@ class TreeWriter:
     def _change(self, tree: Tree, removed: Mapping[str, Summary]) -> Steps[None]:
         # The id of a summary is determined by its children.
         new = {name: summary for name, summary in tree.summaries.items() if name not in self._stored}
-        yield from self._part.change(new, removed)
+        if new or removed:
+            yield from self._rows.change(new, removed)
+            self.nodes |= {**dict.fromkeys(removed), **new}
         self._stored.update(new)
         for name in removed:
             del self._stored[name]
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
-        """Delete the texts of summaries, so that those that stay in the tree are rewritten."""
+        """Delete the texts and vectors of summaries, so that those that stay in the tree are rewritten."""
         yield from self._summaries.release(
             {name: self._written.pop(name)["cache_keys"] for name in names if name in self._written}
         )
-        yield from self._part.delete_texts(names)
-        for name in names:
-            self._texts.pop(name, None)
-            self._tokens.pop(name, None)
+        stored = yield from self._rows.texts(names)
+        if stored:
+            yield from self._space.remove(stored)
+            yield from self._rows.delete_texts(list(stored))
+            self.texts.update(dict.fromkeys(stored))
+            self._count(-len(stored))
+            self._storage.commits.note_removal()  # a question that has begun may miss the vectors
+        self._forget(names)
+
+    def _count(self, more: int) -> None:
+        counters = self._storage.struct.counters
+        counters["summaries"] = counters.get("summaries", 0) + more
 
     def write(self, tree: Tree) -> Steps[Tree]:
         """Write every missing summary, layer by layer, then add layers up to the root.
@@ -196,9 +255,9 @@ class TreeWriter:
     def _equal(self, tree: Tree, layer: Sequence[str]) -> Steps[dict[str, str]]:
         """For each summary of a layer that has the texts of a written one, the id of that one."""
         equal: dict[str, str] = {}
-        for start in range(0, len(layer) if self._inputs else 0, _SUMMARIES_AT_ONCE):
+        for start in range(0, len(layer) if self._known else 0, _SUMMARIES_AT_ONCE):
             for name, children in (yield from self._children(tree, layer[start : start + _SUMMARIES_AT_ONCE])).items():
-                twin = self._inputs.summary_of([self._texts[child] for child in children])
+                twin = self._known.get(self._inputs(children))
                 if twin in self._written:  # it may have been deleted, to be written again
                     equal[name] = twin
         return equal
@@ -218,7 +277,7 @@ class TreeWriter:
             return
         texts = {name: each.text for name, each in written.items()}
         vectors = yield from self._resources.embed(list(texts.values()), "summaries")
-        inputs = {name: self._inputs.record([self._texts[child] for child in children[name]]) for name in texts}
+        inputs = {name: {"inputs": self._inputs(children[name])} if self._rules else {} for name in texts}
         details = {name: {**each.record(), **inputs[name]} for name, each in written.items()}
         yield from self._put(tree, level, texts, vectors, details)
 
@@ -228,7 +287,7 @@ class TreeWriter:
             return
         twins = list(equal.values())
         yield from self._read(twins)
-        found = yield from self._part.vectors(dict.fromkeys(twins))
+        found = yield from self._stored_vectors(dict.fromkeys(twins))
         details = {name: {"cache_keys": [], "inputs": self._written[twin]["inputs"]} for name, twin in equal.items()}
         texts = {name: self._texts[twin] for name, twin in equal.items()}
         yield from self._put(tree, level, texts, np.stack([found[twin] for twin in twins]), details)
@@ -248,11 +307,17 @@ class TreeWriter:
             for n in nodes
         }
         rows = SpaceRows(list(texts), vectors, [sort_key(node) for node in nodes], list(texts))
-        yield from self._part.put_texts(records, rows)
+        known = yield from self._rows.texts(records)
+        yield from self._rows.put_texts(records)
+        yield from self._space.put(rows)
+        self.texts.update(records)
+        self._count(len(records.keys() - known.keys()))
         self._written.update(records)
-        for name in records:
-            self._texts.pop(name, None)
-            self._tokens.pop(name, None)
+        self._forget(records)
+
+    def _inputs(self, children: Sequence[str]) -> str:
+        """A digest of the texts from which rules write a summary, and of these rules."""
+        return content_id(*self._rules, *(self._texts[child] for child in children))
 
     def _children(self, tree: Tree, summaries: Sequence[str]) -> Steps[dict[str, list[str]]]:
         """The children of summaries in reading order; their texts are read."""
@@ -269,6 +334,11 @@ class TreeWriter:
         found = yield from self._storage.get_nodes([node for node in unread if node in self._leaves])
         found |= {node: node_from_record(self._written[node]["node"]) for node in unread if node in self._written}
         self._texts |= {node: plain_text(found[node]) if node in found else "" for node in unread}
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._texts.pop(name, None)
+            self._tokens.pop(name, None)
 
     def _text(self, node: str) -> Steps[str]:
         yield from self._read([node])
@@ -295,10 +365,20 @@ class TreeWriter:
             else:
                 unwritten.append(node)
                 todo.extend(tree.children(node))
-        vectors = dict((yield from self._part.vectors(known)))
+        vectors = yield from self._stored_vectors(known)
         for node in sorted(set(unwritten), key=tree.level):
             vectors[node] = np.stack([vectors[child] for child in tree.children(node)]).mean(axis=0)
         return np.stack([vectors[node] for node in nodes])
+
+    def _stored_vectors(self, nodes: Collection[str]) -> Steps[dict[str, NDArray[np.float32]]]:
+        """The vectors of chunks and of summaries that have a text."""
+        found = {node: self._at_hand[node] for node in nodes if node in self._at_hand}
+        for space, belongs in ((self._chunks, True), (self._space, False)):
+            wanted = [node for node in nodes if node not in found and (node in self._leaves) == belongs]
+            for start in range(0, len(wanted), _VECTORS_AT_ONCE):
+                rows = yield from space.fetch(wanted[start : start + _VECTORS_AT_ONCE])
+                found.update(zip(rows.ids, rows.matrix, strict=True))
+        return found
 
     def _in_reading_order(self, tree: Tree, nodes: Iterable[str]) -> list[str]:
         """Nodes sorted by their first chunk: document, then position."""
@@ -314,3 +394,11 @@ class TreeWriter:
             else:
                 self._firsts[node] = min(self._first(tree, child) for child in tree.children(node))
         return self._firsts[node]
+
+
+def _rules_of(summarizer: Summarizer | None, config: TreeConfig) -> tuple[str, ...]:
+    """What decides how rules write a summary, besides its texts; empty if a language model writes it."""
+    if summarizer is None or summarizer.needs_llm:
+        return ()
+    limits = map(str, (config.summary_tokens, config.max_cluster_tokens))
+    return (*limits, *(f"{key}={value}" for key, value in sorted(summarizer.fingerprint.items())))
