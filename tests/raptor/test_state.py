@@ -1,21 +1,22 @@
 """The two searches over the tree against slow references."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.steps import immediate, run_steps
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.raptor.config import TreeSearchConfig
-from llama_index.raptor.search.collapsed import search_collapsed_tree
 from llama_index.raptor.search.node_scores import NodeScores
-from llama_index.raptor.search.tree_traversal import Descent, traversal_steps, traverse_tree
+from llama_index.raptor.search.tree_search import Descent, search_collapsed_tree, traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
-from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree import Tree
 
 
 def snapshot(ids, vectors) -> Snapshot:
@@ -47,17 +48,22 @@ def cosine(state: RaptorState, node: str, vector) -> float:
 def scores_of(state: RaptorState, vector, allowed=None, lexical=None, weight=0.0) -> NodeScores:
     near = cosines(state.chunks.matrix, vector) if len(state.chunks) else np.zeros(0)
     lexical = np.zeros(len(near)) if lexical is None else lexical
-    return NodeScores.of(state, vector, Nearness.of(near, lexical, weight, allowed), allowed)
+    return NodeScores(state, vector, Nearness.of(near, lexical, weight, allowed), allowed)
 
 
-def traversed(state: RaptorState, scores: NodeScores, descent: Descent) -> list[ScoredNode]:
-    start = state.roots if descent.start_layer is None else state.layer(descent.start_layer)
-    return run_steps(traverse_tree(scores, descent, start))[1]
+@immediate
+def everywhere(scores: NodeScores, nodes: Sequence[str]) -> NodeScores:
+    """The scores of a state that has all nodes."""
+    return scores
 
 
 def steps_of(state: RaptorState, scores: NodeScores, descent: Descent) -> list[list[ScoredNode]]:
     start = state.roots if descent.start_layer is None else state.layer(descent.start_layer)
-    return run_steps(traversal_steps(scores, descent, start))[1]
+    return run_steps(traverse_tree(scores, descent, start, everywhere))[1]
+
+
+def traversed(state: RaptorState, scores: NodeScores, descent: Descent) -> list[ScoredNode]:
+    return scores.ranked({node for step in steps_of(state, scores, descent) for node, _ in step})
 
 
 def scaled(state: RaptorState, node: str, vector, mask) -> float:

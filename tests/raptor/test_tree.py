@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.raptor.tree.tree import Summary, Tree, summary_id
+from llama_index.raptor.tree import Summary, Tree, summary_id
 
 
 def check(tree: Tree) -> None:

@@ -23,7 +23,7 @@ from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.clustering.graph import GraphClustering
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.tree.tree import Summary, Tree
+from llama_index.raptor.tree import Summary, Tree
 from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, marks_of
 from llama_index.raptor.tree_view import TreeView
 from llama_index.raptor.tree_writer import TreeWriter

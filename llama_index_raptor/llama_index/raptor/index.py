@@ -35,7 +35,7 @@ from llama_index.raptor.keywords import RaptorKeywords, RaptorRetrieverKeywords
 from llama_index.raptor.page import page_of
 from llama_index.raptor.retriever import RaptorRetriever
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree import Tree
 
 if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode, IndexNode

@@ -1,11 +1,12 @@
 """`RaptorPostprocessor`: replaces the nodes of any retriever by summaries of the tree."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from llama_index.core.bridge.pydantic import Field
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps
 from llama_index.ragkit.index.results import fresh
@@ -15,12 +16,12 @@ from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.keywords import RaptorPostprocessorKeywords
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.tree.cover import Choice, condense
+from llama_index.raptor.tree import Tree
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["RaptorPostprocessor"]
+__all__ = ["Choice", "RaptorPostprocessor", "condense"]
 
 
 class RaptorPostprocessor(DerivedPostprocessor):
@@ -73,17 +74,56 @@ class RaptorPostprocessor(DerivedPostprocessor):
         builder: TreeBuilder = index.builder  # type: ignore[assignment]
         covering = yield from builder.tree.covering(state, nodes, self.min_coverage, Selection(self.filters))
         choices = condense(covering.matched, covering.tree, covering.written, self.min_coverage)
-        return (yield from _chosen(nodes, choices, fetch_derived(covering.written, index.storage.get_node)))
+        fetch = fetch_derived(covering.written, index.storage.get_node)
+        results = []
+        for position, summary in choices:
+            node = nodes[position].node
+            if summary is not None:
+                node = (yield from fetch(summary)) or node
+            results.append(fresh(node, nodes[position].score or 0.0))
+        return results
 
 
-def _chosen(
-    nodes: Sequence[NodeWithScore], choices: Sequence[Choice], fetch: Callable[[str], Steps[BaseNode | None]]
-) -> Steps[list[NodeWithScore]]:
-    results = []
-    for choice in choices:
-        source = nodes[choice.position]
-        node = source.node
-        if choice.summary is not None:
-            node = (yield from fetch(choice.summary)) or node
-        results.append(fresh(node, source.score or 0.0))
-    return results
+class Choice(NamedTuple):
+    """A node to keep: its position in the ranking, and the summary that replaces it, if any."""
+
+    position: int
+    summary: str | None = None
+
+
+def condense(ranking: Sequence[str | None], tree: Tree, written: Collection[str], min_coverage: float) -> list[Choice]:
+    """Replace leaves by summaries that they cover, and drop each node with an ancestor or descendant that is kept.
+
+    Not in the paper.
+
+    Parameters
+    ----------
+    ranking : ids, best first; None for a node that is not in the tree, which is always kept
+    tree : the tree
+    written : summaries that have a text
+    min_coverage : share of the leaves below a summary that must be in the ranking, in (0, 1]
+
+    Returns
+    -------
+    Choices in the order of the ranking. No chosen node is below another.
+    """
+    present = {node for node in ranking if node is not None and node not in tree.summaries}
+    covering: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(tree.ancestors(present).intersection(written), key=lambda name: (-tree.level(name), name)):
+        below = tree.leaves(name)
+        there = below & present
+        if len(there) >= 2 and len(there) >= min_coverage * len(below):
+            for leaf in there:
+                covering[leaf].append(name)  # the highest first
+    chosen: list[Choice] = []
+    kept: set[str] = set()
+    for position, node in enumerate(ranking):
+        if node is None:
+            chosen.append(Choice(position))
+        elif not ({node} | tree.ancestors([node])) & kept:
+            for name in [*covering[node], node]:
+                if not ({name} | tree.ancestors([name]) | tree.descendants(name)) & kept:
+                    kept.add(name)
+                    chosen.append(Choice(position, name if name != node else None))
+                    break
+    return chosen

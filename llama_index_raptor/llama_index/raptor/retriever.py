@@ -1,7 +1,7 @@
 """`RaptorRetriever`: retrieves chunks and summaries by a search over all layers or a traversal of the tree."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,9 +14,8 @@ from llama_index.raptor.builder import TreeBuilder
 from llama_index.raptor.config import PAPER_SEARCHES, TreeConfig, TreeSearchConfig, Version
 from llama_index.raptor.explanation import RaptorExplanation, explain
 from llama_index.raptor.keywords import RaptorRetrieverKeywords
-from llama_index.raptor.search.collapsed import search_collapsed_tree
 from llama_index.raptor.search.node_scores import NodeScores, as_results
-from llama_index.raptor.search.tree_traversal import Descent, traverse_tree
+from llama_index.raptor.search.tree_search import Descent, search_collapsed_tree, traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
 from llama_index.raptor.tree_view import RaptorContents, TreeView
 
@@ -105,7 +104,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
 
     def _scores(self, query: Query[RaptorState]) -> Steps[NodeScores]:
         nearness = yield from query.nearness(self.options.lexical_weight)
-        return (yield from offload(NodeScores.of, query.state, (yield from query.vector()), nearness, query.allowed))
+        return NodeScores(query.state, (yield from query.vector()), nearness, query.allowed)
 
     def _traverse(self, query: Query[RaptorState], scores: NodeScores, fallback: str) -> Steps[_FoundInTree]:
         tree, descent = self._tree, self._descent
@@ -119,7 +118,8 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
             return (yield from self._scores(asked[-1]))
 
         start = yield from tree.start(query.contents, descent.start_layer)
-        scores, ranking = yield from traverse_tree(scores, descent, start, reach)
+        scores, steps = yield from traverse_tree(scores, descent, start, reach)
+        ranking = yield from offload(scores.ranked, {node for step in steps for node, _ in step})
         return _FoundInTree(asked[-1], scores, as_results(ranking, scores), fallback)
 
     @property
@@ -138,7 +138,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
 
     def _explanations(self, found: _FoundInTree, nodes: Sequence[NodeWithScore]) -> Steps[list[RaptorExplanation]]:
         around = yield from self._tree.around(found.query.contents, [each.node.node_id for each in nodes])
-        scores = found.scores.over(around)
+        scores = replace(found.scores, state=around)
         return (yield from offload(explain, scores, nodes, found.fallback))
 
     def _on_page(self, found: _FoundInTree) -> RaptorContents | None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.masks import shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
-from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree import Tree
 
 __all__ = ["RaptorState", "ScoredNode"]
 

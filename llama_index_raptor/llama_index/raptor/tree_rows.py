@@ -6,7 +6,7 @@ from typing import Any, Literal
 from llama_index.ragkit import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
-from llama_index.raptor.tree.tree import Summary, Tree
+from llama_index.raptor.tree import Summary, Tree
 
 __all__ = ["SUMMARIES", "Rows", "TreeRows", "closed_tree", "marks_of", "tree_of"]
 

@@ -17,7 +17,7 @@ from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
 from llama_index.raptor.search.node_scores import SPEAKERS
 from llama_index.raptor.state import RaptorState
-from llama_index.raptor.tree.tree import Tree
+from llama_index.raptor.tree import Tree
 from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, closed_tree
 
 __all__ = ["Covering", "RaptorContents", "TreeView"]
@@ -32,7 +32,7 @@ _MOST_READ = 200  # most chunks below a summary that are read for its score
 
 
 class Covering(NamedTuple):
-    """The parts of a tree that :func:`~llama_index.raptor.tree.cover.condense` needs.
+    """The parts of a tree that :func:`~llama_index.raptor.postprocessor.condense` needs.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.raptor.clustering.base import Clustering, limit_weight
 from llama_index.raptor.config import TreeConfig
-from llama_index.raptor.tree.tree import Summary, Tree, summary_id
+from llama_index.raptor.tree import Summary, Tree, summary_id
 from llama_index.raptor.tree_rows import SUMMARIES, Rows, TreeRows, marks_of, tree_of
 
 __all__ = ["LEVEL_KEY", "TreeWriter"]

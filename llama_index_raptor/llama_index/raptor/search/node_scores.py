@@ -14,7 +14,7 @@ the order is that of the cosines, as in the paper.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -41,27 +41,17 @@ class NodeScores:
     state : the tree
     vector : the vector of the question, shape (d,)
     nearness : the nearness of the chunks; scores are -inf for chunks that do not pass
-    summary_cosines : shape (number of summaries,), cosines of the question and each written summary
     allowed : shape (number of chunks,), mask of chunks that pass; a summary passes if all its leaves do; None for all
     """
 
     state: RaptorState
     vector: NDArray[np.float32]
     nearness: Nearness
-    summary_cosines: Doubles
     allowed: Mask | None = None
 
-    @classmethod
-    def of(
-        cls,
-        state: RaptorState,
-        vector: NDArray[np.float32],
-        nearness: Nearness,
-        allowed: Mask | None = None,
-    ) -> "NodeScores":
-        """The scores for a question with this vector, shape (d,)."""
-        cosines = question_cosines(state.summaries, vector)
-        return cls(state, vector, nearness, cosines, allowed)
+    @cached_property
+    def _summary_cosines(self) -> Doubles:
+        return question_cosines(self.state.summaries, self.vector)
 
     @cached_property
     def _chunk_cosines(self) -> Doubles:
@@ -70,7 +60,7 @@ class NodeScores:
     @cached_property
     def standard_cosines(self) -> Doubles:
         """z(cosine) of each written summary, shape (m,); -inf for summaries that do not pass."""
-        scores = standardised(self.summary_cosines, self._chunk_cosines)
+        scores = standardised(self._summary_cosines, self._chunk_cosines)
         mask = self.state.summary_mask(self.allowed)
         return scores if mask is None else np.where(mask, scores, -np.inf)
 
@@ -104,18 +94,12 @@ class NodeScores:
     def _least(self) -> float:
         return float(self.nearness.scores.min(initial=np.inf))
 
-    def over(self, state: RaptorState) -> "NodeScores":
-        """These scores for a state with the same chunks and more summaries."""
-        if state is self.state:
-            return self
-        return replace(self, state=state, summary_cosines=question_cosines(state.summaries, self.vector))
-
     def cosine(self, node: str) -> float | None:
         """The cosine of question and node; None for a summary that is not written."""
-        for part, cosines in ((self.state.summaries, self.summary_cosines), (self.state.chunks, self.nearness.cosines)):
-            if node in part:
-                return float(cosines[part.row_of(node)])
-        return None
+        state = self.state
+        if node in state.summaries:
+            return float(self._summary_cosines[state.summaries.row_of(node)])
+        return float(self.nearness.cosines[state.chunks.row_of(node)]) if node in state.chunks else None
 
     def lexical(self, node: str) -> float:
         """The BM25 score of a chunk; 0 for a summary."""
@@ -124,11 +108,7 @@ class NodeScores:
 
     def ranked(self, nodes: Iterable[str]) -> list[ScoredNode]:
         """Nodes that pass, with their scores in standard deviations, best first."""
-        scored = []
-        for node in nodes:
-            score = self._score(node)
-            if score > -np.inf:
-                scored.append((node, score))
+        scored = [(node, score) for node in nodes if (score := self._score(node)) > -np.inf]
         return sorted(scored, key=lambda pair: (-round(pair[1], _DECIMALS), self.state.key(pair[0])))
 
     def _score(self, node: str) -> float:
