@@ -29,7 +29,7 @@ from llama_index.graphrag.drift_search import _Answer
 from llama_index.graphrag.prompts import HYPOTHESIS_PROMPT, PRIMER_PROMPT
 from llama_index.hipporag import OpenIEExtractor
 from llama_index.mrag.prompts import ASPECTS_PROMPT
-from llama_index.mrag.query_aspects import AspectQueries
+from llama_index.mrag.vote_search import AspectQueries
 from llama_index.pgrag import MindMapExtractor
 from llama_index.ragkit import LLMSummarizer, NodeExtractor, RetryPolicy
 from llama_index.ragkit.errors import ExtractionError

@@ -8,10 +8,10 @@ import logging
 import random
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
@@ -35,6 +35,7 @@ from llama_index.ragkit.validation import check_count
 __all__ = ["Generated", "MultiAspectGenerator"]
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 _SHORTEST = 100  # characters of a story, as published
 _FIVE_ATTEMPTS = RetryPolicy(max_attempts=5)  # as published
 _WORD = re.compile(r"\w+")
@@ -96,10 +97,6 @@ class MultiAspectGenerator(PromptHolder):
         self._num_workers = num_workers
         self._retry = retry
         self._show_progress = show_progress
-
-    @property
-    def _model(self) -> LLM:
-        return self._llm or Settings.llm
 
     # -- questions ----------------------------------------------------------------------------------
 
@@ -173,12 +170,9 @@ class MultiAspectGenerator(PromptHolder):
         titles = [str(document.metadata[title_key]) for document in documents]
         texts = [f"{title}\n\n{plain_text(document)}" for title, document in zip(titles, documents, strict=True)]
         return (
-            yield from complete(
-                self._model,
-                self.prompt("story"),
-                parse=partial(_read_story, titles=titles),
-                retry=self._retry,
-                name="story",
+            yield from self._complete(
+                "story",
+                partial(_read_story, titles=titles),
                 reply_tokens=1_024 + 128 * len(documents),
                 like="\n".join(texts),
                 count=len(documents),
@@ -225,14 +219,11 @@ class MultiAspectGenerator(PromptHolder):
         return documents
 
     def _topics(self, category: str, count: int) -> Steps[list[str]]:
-        reply: Topics = yield from complete(
-            self._model,
-            self.prompt("topics"),
-            parse=partial(read_reply, model=Topics),
+        reply = yield from self._complete(
+            "topics",
+            partial(read_reply, model=Topics),
             output_cls=Topics,
             reply_tokens=64 + 30 * count,
-            retry=self._retry,
-            name="topics",
             like=category,
             category=category,
             count=count,
@@ -240,20 +231,14 @@ class MultiAspectGenerator(PromptHolder):
         return list(dict.fromkeys(topic.strip() for topic in reply.topics if topic.strip()))[:count]
 
     def _article(self, category: str, topic: str) -> Steps[str]:
-        prompt = self.prompt("article")
+        given = {"category": category, "topic": topic}
         return (
-            yield from complete(
-                self._model,
-                prompt,
-                parse=_read_text,
-                retry=self._retry,
-                name="article",
-                reply_tokens=2_048,
-                like=f"{category} {topic}",
-                category=category,
-                topic=topic,
-            )
+            yield from self._complete("article", _read_text, reply_tokens=2_048, like=f"{category} {topic}", **given)
         )
+
+    def _complete(self, name: str, parse: Callable[[str], T], **given: Any) -> Steps[T]:
+        llm = self._llm or Settings.llm
+        return (yield from complete(llm, self.prompt(name), parse=parse, retry=self._retry, name=name, **given))
 
 
 def _read_text(reply: str) -> str:

@@ -15,6 +15,11 @@ from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
 
 __all__ = ["MultiHeadEmbedding"]
 
+_OF_ENCODER = (
+    "layers", "pooling", "max_length", "append_eos", "batch_size", "device", "dtype", "own_embedding", "projection",
+    "model_kwargs", "tokenizer_kwargs",
+)  # fmt: skip
+
 
 class MultiHeadEmbedding(HeadEmbedding):
     """A Hugging Face text model's own embedding and its attention heads, with one vector per head.
@@ -98,20 +103,7 @@ class MultiHeadEmbedding(HeadEmbedding):
                 f"MultiHeadEmbedding needs {error.name or 'torch and transformers'}: "
                 'pip install "llama-index-mrag[hf]".'
             ) from error
-        return HeadEncoder(
-            self.model_name,
-            layers=self.layers,
-            pooling=self.pooling,
-            max_length=self.max_length,
-            append_eos=self.append_eos,
-            batch_size=self.batch_size,
-            device=self.device,
-            dtype=self.dtype,
-            own_embedding=self.own_embedding,
-            projection=self.projection,
-            model_kwargs=self.model_kwargs,
-            tokenizer_kwargs=self.tokenizer_kwargs,
-        )
+        return HeadEncoder(self.model_name, **{name: getattr(self, name) for name in _OF_ENCODER})
 
     def heads_alone(self) -> "MultiHeadEmbedding":
         """The same model without its own embedding before the heads."""

@@ -1,24 +1,44 @@
 """The search for one question: its aspects, the votes for each, and the ranking by votes and nearness."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from llama_index.mrag.config import SearchConfig
-from llama_index.mrag.query_aspects import aspects_of, embed_aspects
+from llama_index.mrag.embedding import with_heads
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.text.aspects import undivided
+from llama_index.mrag.text.aspects import cut_aspects, undivided
 from llama_index.mrag.voting.ranking import found_alike, found_in_words, subjects, votes_weight
 from llama_index.mrag.voting.vote_result import VoteResult, rank_by_nearness, run_vote
 from llama_index.ragkit import Query, Steps, offload
+from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.index.results import deepened
+from llama_index.ragkit.llm.embeddings import query_matrix
+from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.steps import call
 from llama_index.ragkit.vectors.question_scores import best_rows
 
-__all__ = ["FoundByVote", "search_votes"]
+__all__ = ["AspectQueries", "FoundByVote", "search_votes"]
+
+logger = logging.getLogger(__name__)
+
+
+class AspectQueries(Reply):
+    """The schema of the LLM's reply."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {
+        "queries": ("query", "searchqueries", "subqueries", "questions", "searches", "aspects")
+    }
+    items: ClassVar[str] = "queries"
+
+    queries: TextList = Field(min_length=1, description="search queries")
 
 
 @dataclass(frozen=True)
@@ -43,10 +63,11 @@ def search_votes(
 
     Parameters
     ----------
-    complete : see :func:`~llama_index.mrag.query_aspects.aspects_of`
+    complete : (how to parse the reply, variables of the prompt "aspects") -> steps of the parsed reply; called only for
+        aspects="llm" and "queries"
     """
     state = query.state
-    aspects, fallback = yield from aspects_of(query.text, options, complete)
+    aspects, fallback = yield from _aspects_of(query.text, options, complete)
     rows = None if query.allowed is None else np.flatnonzero(query.allowed)
     if rows is not None and not rows.size:
         return FoundByVote(VoteResult.empty(state), fallback)
@@ -73,11 +94,39 @@ def search_votes(
     return FoundByVote((yield from offload(ranked, query.wanted)), fallback, lambda count: ranked(count).ranking)
 
 
+def _aspects_of(
+    question: str, config: SearchConfig, complete: Callable[..., Steps[Any]]
+) -> Steps[tuple[list[str], str]]:
+    """The aspects of a question, and, if the LLM call failed, why they lack its queries."""
+    if config.aspects == "none":
+        return [question], ""
+    aspects = [] if config.aspects == "queries" else cut_aspects(question)
+    fallback = ""
+    if config.aspects != "sentences":
+        try:
+            reply: AspectQueries = yield from complete(
+                parse=partial(read_reply, model=AspectQueries),
+                output_cls=AspectQueries,
+                reply_tokens=64 + 60 * config.num_queries,
+                like=question,
+                question=fence([question], "question"),
+                num_queries=config.num_queries,
+            )
+            aspects += [query.strip() for query in reply.queries[: config.num_queries] if query.strip()]
+        except ExtractionError as error:
+            fallback = str(error)
+            logger.warning("The LLM returned no queries (%s); only the question's own sentences are used.", error)
+            aspects = cut_aspects(question)
+    return list(dict.fromkeys(aspects)), fallback
+
+
 def _vectors(query: Query[MRAGState], texts: Sequence[str]) -> Steps[NDArray[np.float32]]:
     """Flat vectors of texts, shape (n, dimension); that of the question may already be known."""
-    others = [text for text in texts if text != query.text]
-    dimension = query.state.chunks.dim
-    vectors = dict(zip(others, (yield from embed_aspects(query.resources, others, dimension)), strict=True))
+    vectors: dict[str, NDArray[np.float32]] = {}
+    if others := [text for text in texts if text != query.text]:
+        model = with_heads(query.resources.embed_model)
+        found = yield from call(model.get_query_embedding_batch, model.aget_query_embedding_batch, others)
+        vectors.update(zip(others, query_matrix(model, found, others, query.state.chunks.dim), strict=True))
     if query.text in texts:
         vectors[query.text] = yield from query.vector()
     return np.stack([vectors[text] for text in texts])

@@ -47,21 +47,21 @@ class HeadEncoder:
         self,
         name: str,
         *,
-        layers: Sequence[int] = (-1,),
-        pooling: str = "auto",
-        max_length: int | None = None,
-        append_eos: bool | None = None,
-        batch_size: int = 32,
-        device: str | None = None,
-        dtype: str | None = None,
-        own_embedding: bool = True,
-        projection: str | None = None,
-        model_kwargs: dict[str, Any] | None = None,
-        tokenizer_kwargs: dict[str, Any] | None = None,
+        layers: Sequence[int],
+        pooling: str,
+        max_length: int | None,
+        append_eos: bool | None,
+        batch_size: int,
+        device: str | None,
+        dtype: str | None,
+        own_embedding: bool,
+        projection: str | None,
+        model_kwargs: dict[str, Any],
+        tokenizer_kwargs: dict[str, Any],
     ) -> None:
-        self.tokenizer = AutoTokenizer.from_pretrained(name, **(tokenizer_kwargs or {}))
+        self.tokenizer = AutoTokenizer.from_pretrained(name, **tokenizer_kwargs)
         device = device or _best_device()
-        loaded = AutoModel.from_pretrained(name, **{**_dtype_keyword(dtype, device), **(model_kwargs or {})})
+        loaded = AutoModel.from_pretrained(name, **{**_dtype_keyword(dtype, device), **model_kwargs})
         # Only the encoder of an encoder-decoder model (T5, BART) is used; a model placed by device_map is not moved.
         model = loaded.get_encoder() if getattr(loaded.config, "is_encoder_decoder", False) else loaded
         self.model = (model if getattr(loaded, "hf_device_map", None) else model.to(device)).eval()

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["HeadSums", "importance", "uniform"]
+__all__ = ["HeadSums", "importance"]
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,3 @@ def importance(sums: HeadSums) -> NDArray[np.float64]:
     spread = np.maximum(1 - np.einsum("hd,hd->h", mean, mean), 0)
     scores: NDArray[np.float64] = sums.norms / sums.count * np.where(spread < 1e-12, 0, spread)
     return scores
-
-
-def uniform(heads: int) -> NDArray[np.float64]:
-    """Equal weights for all heads, shape (heads,), sum 1."""
-    return np.full(heads, 1 / heads)

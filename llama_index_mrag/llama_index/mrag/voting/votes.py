@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from llama_index.mrag.config import Fusion, Vote
 from llama_index.mrag.heads.head_search import HeadHits
-from llama_index.mrag.heads.importance import uniform
 
 __all__ = ["Tally", "combine", "head_votes", "lexical_votes", "mix", "sum_votes"]
 
@@ -64,7 +63,7 @@ def head_votes(cosines: NDArray[np.float64], scores: NDArray[np.float64], vote: 
         votes /= votes.sum(axis=(1, 2), keepdims=True)
         return votes
     total = scores.sum() if vote == "mrag" else 0.0
-    shares = scores / total if total > 0 else uniform(heads)
+    shares = scores / total if total > 0 else np.full(heads, 1 / heads)
     return np.broadcast_to(shares[:, None] * 0.5 ** np.arange(places), cosines.shape)
 
 
