@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.stats import beta
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.sprag.relevance.beta_distribution import beta_cdf
 from llama_index.sprag.relevance.calibration import (
     CALIBRATIONS,
     BetaCalibration,
@@ -16,6 +15,7 @@ from llama_index.sprag.relevance.calibration import (
     NoCalibration,
     SigmoidCalibration,
     automatic_calibration,
+    beta_cdf,
     calibration_of,
 )
 

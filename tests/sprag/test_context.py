@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from llama_index.ragkit.text.salient_terms import CorpusTerms, salient_terms, term_counts
 from llama_index.sprag.config import ContextConfig
-from llama_index.sprag.context.headers import DocumentContext, contextualised, header_text, published_header_text
+from llama_index.sprag.context.headers import contextualised, header_text, published_header_text
 from llama_index.sprag.context.headings import Heading, headings_of, html_headings, markdown_headings, section_paths
 from llama_index.sprag.context.openings import first_lines, page_openings, shortened, without_ornaments
 from llama_index.sprag.context.reading import read_document
@@ -284,15 +284,15 @@ def test_counts_do_not_depend_on_the_order_of_documents_and_nothing_of_a_removed
 
 
 def test_a_header_has_a_line_for_what_there_is():
-    document = DocumentContext("Tides", "When the water comes.", ("tide", "neap"))
-    assert header_text(document, ["Tides", "Neap tides", ""]) == "Tides\ntide, neap\nWhen the water comes.\nNeap tides"
-    assert header_text(DocumentContext(), ["A", "B"]) == "A > B"
-    assert header_text(DocumentContext()) == ""
+    header = header_text("Tides", "When the water comes.", ("tide", "neap"), ["Tides", "Neap tides", ""])
+    assert header == "Tides\ntide, neap\nWhen the water comes.\nNeap tides"
+    assert header_text("", "", (), ["A", "B"]) == "A > B"
+    assert header_text("", "") == ""
 
 
 def test_the_published_wording():
-    document = DocumentContext("Tides", "This document is about: the sea.")
-    assert published_header_text(document, ["Neap"], "This section is about: weak tides.") == (
+    document = "Tides", "This document is about: the sea."
+    assert published_header_text(*document, ["Neap"], "This section is about: weak tides.") == (
         "Document context: the following excerpt is from a document titled 'Tides'. This document is about: the sea."
         "\n\n"
         "Section context: this excerpt is from the section titled 'Neap'. This section is about: weak tides."

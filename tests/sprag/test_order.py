@@ -2,8 +2,8 @@
 
 import random
 
-from llama_index.sprag.context.section_windows import next_window, section_of_each
-from llama_index.sprag.documents.order import ChunkPlace, document_key, in_order
+from llama_index.sprag.documents import ChunkPlace, document_key, in_order
+from llama_index.sprag.extraction.auto_context import next_window, section_of_each
 
 
 def place(node_id, ref="d", page="", offset=0, content="h"):

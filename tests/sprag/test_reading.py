@@ -3,7 +3,7 @@
 from tests.sprag.test_context import PAGES
 
 from llama_index.sprag.config import ContextConfig
-from llama_index.sprag.context.headers import DocumentContext, header_text
+from llama_index.sprag.context.headers import header_text
 from llama_index.sprag.context.reading import read_document
 
 CONFIG = ContextConfig(first_lines=20, page_opening=8)
@@ -15,9 +15,8 @@ def test_a_report_of_pages():
     ]
     pages = [page.replace("And more in the office.\nMore still.", "x\ny\nz\nu\nv") for page in pages]
     read = read_document(pages, {"file_name": "harbour_report.pdf"}, CONFIG)
-    context = DocumentContext(read.title, read.opening)
-    assert context.title == "harbour report"
-    assert context.summary == "Foreword In chapter"
+    assert read.title == "harbour report"
+    assert read.opening == "Foreword In chapter"
     assert [read.section(page, 40) for page in range(5)] == [
         ("Foreword",),
         ("Dredging",),
@@ -25,8 +24,10 @@ def test_a_report_of_pages():
         ("Accounts",),
         ("Outlook",),
     ]
-    assert header_text(context, read.section(1, 0)).endswith("\nForeword In chapter\nDredging")
-    assert header_text(context, read.section(0, 0)).endswith("\nForeword In chapter")  # how the page begins is said
+    assert header_text(read.title, read.opening, (), read.section(1, 0)).endswith("\nForeword In chapter\nDredging")
+    assert header_text(read.title, read.opening, (), read.section(0, 0)).endswith(
+        "\nForeword In chapter"
+    )  # how the page begins is said
 
 
 def test_sections_of_marked_up_pages_go_on_over_the_page():
@@ -55,7 +56,7 @@ def test_a_plain_document_without_pages_has_no_sections():
 def test_what_is_switched_off_is_not_there():
     off = ContextConfig(first_lines=0, page_opening=0)
     read = read_document(PAGES, {"title": "Harbour"}, off)
-    assert header_text(DocumentContext(read.title, read.opening), read.section(2, 0)) == "Harbour"
+    assert header_text(read.title, read.opening, (), read.section(2, 0)) == "Harbour"
 
 
 def test_an_empty_document():

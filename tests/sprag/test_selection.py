@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from tests.sprag.slow_segments import slow_greedy, slow_optimum
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.sprag.segments.greedy import select_greedy
+from llama_index.sprag.segments.greedy import RangeMaximum, select_greedy
 from llama_index.sprag.segments.optimal import select_optimal
-from llama_index.sprag.segments.range_maximum import RangeMaximum
 from llama_index.sprag.segments.windows import Segment
 
 both = pytest.mark.parametrize("select", [select_greedy, select_optimal])

@@ -23,7 +23,7 @@ from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 from llama_index.sprag import AutoContext, RelevantSegmentPostprocessor, RuleContext, SpRAGIndex, SpRAGRetriever
 from llama_index.sprag.document_rows import DocumentRows
-from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.documents import DocumentEntry
 
 QUESTION = "What became of the lamp of the harbour?"
 QUESTIONS = (QUESTION, "dues and wages", "The keeper asks for a boat")

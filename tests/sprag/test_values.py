@@ -86,24 +86,7 @@ def test_no_documents_and_no_queries():
     assert lay_out([], ["a"], [[1, 1]], **PLAIN).values.shape == (0, 2)
 
 
-def test_a_chunk_that_its_document_does_not_have_is_an_error():
-    with pytest.raises(ConfigurationError, match="'a' has 2 chunks, and chunk 2"):
-        lay_out([ranking(("a", 2))], ["a"], [[1, 1]], **PLAIN)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"decay_rate": 0},
-        {"irrelevant_chunk_penalty": 1.1},
-        {"neighbor_relevance": -0.1},
-        {"length_adjustment": "log"},
-        {"length_adjustment": "bounded", "reference_length": 0},
-    ],
-)
-def test_parameters_that_cannot_be_are_refused(wrong):
-    with pytest.raises(ConfigurationError):
-        lay_out([ranking(("a", 0))], ["a"], [[1]], **{**PLAIN, **wrong})
+def test_a_ranking_of_other_lengths_is_refused():
     with pytest.raises(ConfigurationError, match="lengths"):
         ChunkRanking(["a"], [0, 1], [1.0])
 

@@ -26,11 +26,9 @@ from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised
-from llama_index.sprag.corpus_rows import CorpusRows
 from llama_index.sprag.descriptions import CONTEXTS, Descriptions, as_record, document_of, shown_text
-from llama_index.sprag.document_rows import DocumentRows
-from llama_index.sprag.documents.entry import DocumentEntry, entry_of
-from llama_index.sprag.documents.order import ChunkPlace
+from llama_index.sprag.document_rows import CorpusRows, DocumentRows
+from llama_index.sprag.documents import ChunkPlace, DocumentEntry, entry_of
 from llama_index.sprag.earlier import brought_forward
 from llama_index.sprag.extraction.context_extractor import Described, DocumentChunks
 from llama_index.sprag.state import SpRAGState
@@ -191,12 +189,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return state
 
     def _plan(self, touched: set[str], change: Change, gone: Mapping[str, Record], *, may_call: bool) -> Steps["_Plan"]:
-        """Plan what a change does to documents; stores nothing.
-
-        Parameters
-        ----------
-        gone : the records of the removed chunks
-        """
+        """Plan what a change does to documents; stores nothing. `gone` has the records of the removed chunks."""
         removed, new = set(change.removed), {node.node_id: node for node in change.added}
         before = yield from self._rows.of(sorted(touched))
         members: dict[str, dict[str, None]] = {key: {} for key in sorted(touched)}
@@ -264,12 +257,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         placed: Mapping[str, Record],
         stale: Sequence[str],
     ) -> Steps[tuple[dict[str, NDArray[np.float32]], dict[str, NDArray[np.float32]]]]:
-        """The vectors of chunks by the embedded texts, and the vectors, without header, of chunks that have one.
-
-        Parameters
-        ----------
-        texts : by the id of the chunk
-        """
+        """The vectors of chunks by their `texts`, and the vectors, without header, of chunks that have one."""
         pairs = zip(change.added, change.vectors, strict=True)
         given = {n.node_id: row for n, row in pairs if n.node_id not in change.repeated and row.any()}
         plain = given | (yield from self._stored_plain(stale, placed, headers))
@@ -297,7 +285,8 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         """Store documents and chunks as planned."""
         yield from self._remove(plan)
         gone = [key for key in plan.before if key not in plan.after]
-        changed = [key for key, found in plan.described.items() if not _is_same(found, plan.before.get(key))]
+        known = {key: entry.description for key, entry in plan.before.items()}
+        changed = [key for key, found in plan.described.items() if as_record(found) != known.get(key)]
         yield from self._descriptions.forget([*gone, *changed], plan.described)
         yield from self._rows.delete(gone)
         yield from self._rows.put(plan.after.values())
@@ -312,7 +301,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
             return state
         documents: dict[str, DocumentEntry | None] = dict.fromkeys(gone)
         for key, entry in plan.after.items():
-            documents[key] = replace(entry, description=as_record(plan.described[key]), error=plan.described[key].error)
+            documents[key] = replace(entry, description=as_record(plan.described[key]))
         headers = {i: chunk.header for i, chunk in plan.chunks.items()}
         return state.changed(self._seen(), self._all_plain(), lexical, plan.removed, documents, headers)
 
@@ -420,12 +409,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return SpRAGState(chunks, {}, document_of, {i: row["header"] for i, row in rows.items() if row["header"]})
 
     def with_documents(self, state: SpRAGState, keys: Iterable[str], selection: Selection) -> Steps[SpRAGState]:
-        """A state with some documents, and with the set of their chunks that may be shown.
-
-        Parameters
-        ----------
-        selection : which chunks count
-        """
+        """A state with some documents, and with the set of their chunks that may be shown."""
         wanted = dict.fromkeys(keys)
         if not state.is_whole:
             further = yield from self._rows.of([key for key in wanted if key not in state.documents])
@@ -463,31 +447,18 @@ class _Chunk(NamedTuple):
 
 @dataclass(frozen=True)
 class _Plan:
-    """The changes that a write makes to some documents.
-
-    Attributes
-    ----------
-    removed : ids of chunks to remove
-    before, after : the documents by key; those without chunks are not in `after`
-    described : the descriptions of those in `after`
-    stale : ids of stored chunks whose header changes
-    lost : how many removed or stale chunks have a header
-    chunks : the chunks to store, by id
-    vectors : by text
-    plain : known vectors, without header, of chunks that have one
-    terms : the terms added to the corpus
-    """
+    """The changes that a write makes to some documents, and to their chunks, by id."""
 
     removed: Sequence[str] = ()
     before: Mapping[str, DocumentEntry] = field(default_factory=dict)
-    after: Mapping[str, DocumentEntry] = field(default_factory=dict)
-    described: Mapping[str, Described] = field(default_factory=dict)
-    stale: Sequence[str] = ()
-    lost: int = 0
-    chunks: Mapping[str, _Chunk] = field(default_factory=dict)
-    vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
-    plain: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
-    terms: Mapping[str, int] = field(default_factory=dict)
+    after: Mapping[str, DocumentEntry] = field(default_factory=dict)  # only documents that have chunks
+    described: Mapping[str, Described] = field(default_factory=dict)  # the documents in `after`
+    stale: Sequence[str] = ()  # stored chunks whose header changes
+    lost: int = 0  # how many removed or stale chunks have a header
+    chunks: Mapping[str, _Chunk] = field(default_factory=dict)  # to be stored
+    vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # by text
+    plain: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)  # known ones, without header
+    terms: Mapping[str, int] = field(default_factory=dict)  # added to the corpus
 
 
 def _documents(
@@ -496,14 +467,7 @@ def _documents(
     records: Mapping[str, Record],
     described: Mapping[str, Record] = MappingProxyType({}),
 ) -> dict[str, DocumentEntry]:
-    """The documents that have chunks, by their chunks in any order.
-
-    Parameters
-    ----------
-    stands : the LlamaIndex document of each chunk, and its sort key
-    records : what was extracted from each chunk
-    described : the descriptions of documents
-    """
+    """The documents that have chunks, from the LlamaIndex document and the sort key of each chunk."""
     places = {
         i: ChunkPlace(i, document or "", str(records[i].get("page", "")), key) for i, (document, key) in stands.items()
     }
@@ -534,8 +498,3 @@ def _telling(records: Mapping[str, Record]) -> Counter[str]:
 def _plain_rows(nodes: Sequence[BaseNode], vectors: Mapping[str, NDArray[np.float32]]) -> SpaceRows:
     ids = [node.node_id for node in nodes]
     return SpaceRows(ids, np.stack([vectors[i] for i in ids]), [sort_key(node) for node in nodes], ids)
-
-
-def _is_same(found: Described, before: DocumentEntry | None) -> bool:
-    """Whether a description equals the stored one."""
-    return before is not None and before.description == as_record(found)

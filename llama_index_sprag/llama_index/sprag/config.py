@@ -11,7 +11,6 @@ from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.sprag.relevance.calibration import Calibration, check_calibration
 
 __all__ = [
-    "LENGTH_ADJUSTMENTS",
     "PUBLISHED",
     "ContextConfig",
     "HeaderWording",
@@ -38,7 +37,6 @@ Sections = Literal["rules", "llm", "none"]
 Mode = Literal["segments", "chunks"]
 Version = Literal["code", "article"]
 Order = Literal["nearness", "value", "document"]
-LENGTH_ADJUSTMENTS: tuple[str, ...] = get_args(LengthAdjustment)
 
 # Share of the number of chunks that the budget holds; 1 in the published presets. With .6 and the published penalty,
 # about as many chunks have a positive value as the budget holds.
@@ -81,7 +79,7 @@ class PublishedSegments:
     def __post_init__(self) -> None:
         check_count("overall_max_length_extension", self.overall_max_length_extension, 0)
         check_count("top_k_for_document_selection", self.top_k_for_document_selection, 1)
-        check_choice("length_adjustment", self.length_adjustment, LENGTH_ADJUSTMENTS)
+        check_choice("length_adjustment", self.length_adjustment, get_args(LengthAdjustment))
         if self.reference_length is not None:
             check_number("reference_length", self.reference_length, 0, above=True)
 
@@ -251,11 +249,6 @@ class ContextConfig:
     page_opening : characters from the beginning of the chunk's page, at least 0; for documents with pages and without
         headings
     sections : whether headings, or openings of pages, are read at all
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has a value that it cannot have.
     """
 
     first_lines: int = 150
@@ -275,11 +268,6 @@ class SpRAGConfig:
     ----------
     header : wording of the header before a chunk: `"short"` has title, terms, summary and section, one per line;
         `"published"` is that of dsRAG 0.2.0
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has a value that it cannot have.
     """
 
     header: HeaderWording = "short"
@@ -303,11 +291,6 @@ class SearchConfig(SegmentConfig):
     auto_query : whether a language model turns the question into several queries
     max_queries : maximum number of these queries [5, as published]
     segment_headers : whether the text of a segment begins with the header of its document, as published
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has a value that it cannot have.
     """
 
     mode: Mode = "segments"

@@ -14,7 +14,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.sprag.config import SpRAGConfig
-from llama_index.sprag.context.headers import DocumentContext, header_text, published_header_text
+from llama_index.sprag.context.headers import header_text, published_header_text
 from llama_index.sprag.extraction.context_extractor import ContextExtractor, Described, Description, DocumentChunks
 
 __all__ = ["CONTEXTS", "Descriptions", "as_record", "document_of", "shown_text"]
@@ -24,10 +24,6 @@ CONTEXTS = "contexts"
 
 class Descriptions:
     """Describes the documents of one index, and keeps a record of each description.
-
-    Parameters
-    ----------
-    storage, resources, config : of the index
 
     Attributes
     ----------
@@ -168,12 +164,11 @@ class Descriptions:
             # Do not repeat what the node's metadata already tell the embedding model.
             shown = node.get_metadata_str(mode=MetadataMode.EMBED)
             title = "" if described.title and described.title in shown else described.title
-            context = DocumentContext(title, described.summary, described.terms)
             section, summary = described.sections[i], described.section_summaries[i]
             if self._config.header == "published":
-                headers[node.node_id] = published_header_text(context, section, summary)
+                headers[node.node_id] = published_header_text(title, described.summary, section, summary)
             else:
-                parts = (header_text(context, section), summary)
+                parts = (header_text(title, described.summary, described.terms, section), summary)
                 headers[node.node_id] = "\n".join(part for part in parts if part)
         return headers
 

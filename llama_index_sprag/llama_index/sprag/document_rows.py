@@ -1,4 +1,4 @@
-"""`DocumentRows`: the documents of an index as records."""
+"""`DocumentRows` and `CorpusRows`: the documents of an index, and how often they have each term, as records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -7,12 +7,15 @@ import numpy as np
 from llama_index.ragkit import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.sprag.descriptions import CONTEXTS
-from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.documents import DocumentEntry
 
-__all__ = ["DocumentRows"]
+__all__ = ["CorpusRows", "DocumentRows"]
 
 _DOCUMENTS, _CHUNKS, _FAILED = "sprag_documents", "sprag_chunks", "sprag_failed"
+_TERMS = "sprag_terms"
+_TOTAL = "all terms"  # the key of their number; a term has no space
 
 
 class DocumentRows:
@@ -21,10 +24,6 @@ class DocumentRows:
     The row of a document holds its chunks in reading order, whether each continues the one before, and their lengths.
     The row of a chunk holds its document and its header; it exists while the chunk has a vector. Another collection
     holds the documents that were not described.
-
-    Parameters
-    ----------
-    storage : of the index
     """
 
     def __init__(self, storage: IndexStorage) -> None:
@@ -87,6 +86,47 @@ class DocumentRows:
         yield from self._records.delete(_CHUNKS, ids)
 
 
+class CorpusRows:
+    """A row for each term, so that a write reads and changes only those of its documents."""
+
+    def __init__(self, storage: IndexStorage) -> None:
+        self._records = storage.records
+
+    def of(self, terms: Iterable[str], more: Mapping[str, int]) -> Steps[CorpusTerms]:
+        """The corpus after a change, only with the counts of some terms.
+
+        Parameters
+        ----------
+        more : how often the change adds each term; less than 0 if it removes more
+        """
+        counts = yield from self._counts([*terms, _TOTAL])
+        total = counts.pop(_TOTAL, 0) + sum(more.values())
+        return CorpusTerms({term: counts.get(term, 0) + more.get(term, 0) for term in terms}, total)
+
+    def change(self, more: Mapping[str, int]) -> Steps[None]:
+        """Add to the counts of terms; see :meth:`of`."""
+        if not more:
+            return
+        counts = yield from self._counts([*more, _TOTAL])
+        new = {term: counts.get(term, 0) + count for term, count in more.items() if count}
+        yield from self._store({**new, _TOTAL: counts.get(_TOTAL, 0) + sum(more.values())})
+
+    def put_all(self, terms: Mapping[str, int]) -> Steps[None]:
+        """Store the terms of all documents in place of the stored counts."""
+        stored = {term: row["count"] for term, row in (yield from self._records.get_all(_TERMS)).items()}
+        wanted = {**terms, _TOTAL: sum(terms.values())}
+        other = {term: count for term, count in wanted.items() if stored.get(term) != count}
+        yield from self._store({**dict.fromkeys(stored.keys() - wanted.keys(), 0), **other})
+
+    def _counts(self, terms: Iterable[str]) -> Steps[dict[str, int]]:
+        rows = yield from self._records.get_many(_TERMS, terms)
+        return {term: row["count"] for term, row in rows.items()}
+
+    def _store(self, counts: Mapping[str, int]) -> Steps[None]:
+        yield from self._records.put(_TERMS, [(term, {"count": count}) for term, count in counts.items() if count > 0])
+        yield from self._records.delete(_TERMS, [term for term, count in counts.items() if count <= 0])
+
+
 def _failure(error: str, by: str) -> Record:
     return {"error": error, **({"by": by} if by else {})}
 
@@ -102,5 +142,4 @@ def _row(document: DocumentEntry) -> Record:
 
 def _entry(key: str, row: Record, description: Record) -> DocumentEntry:
     tokens, characters = (np.array(row[name], np.int64) for name in ("tokens", "characters"))
-    error = str(description.get("error", ""))
-    return DocumentEntry(key, tuple(row["chunks"]), tuple(row["goes_on"]), tokens, characters, description, error)
+    return DocumentEntry(key, tuple(row["chunks"]), tuple(row["goes_on"]), tokens, characters, description)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from llama_index.ragkit import Snapshot, SpaceRows, Steps
+from llama_index.ragkit import SpaceRows, Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.sprag.descriptions import CONTEXTS, document_of
@@ -23,7 +23,7 @@ def brought_forward(storage: IndexStorage, entries: Mapping[str, Any]) -> Steps[
     ----------
     entries : of the manifest
     """
-    chunks, contexts = _all(storage, "chunks"), _all(storage, CONTEXTS)
+    chunks, contexts = storage.snapshot(), storage.snapshot(CONTEXTS)
     ids = [i for i in contexts.ids if i in chunks and chunks.record_of(i).key == contexts.record_of(i).key]
     headers = {i: contexts.metadata_of(i).get("header", "") for i in ids}
     alone, together = (each.vectors_of(ids) if ids else np.zeros((0, 0), np.float32) for each in (chunks, contexts))
@@ -41,8 +41,3 @@ def brought_forward(storage: IndexStorage, entries: Mapping[str, Any]) -> Steps[
     plain_keys = [key for key, found in zip(keys, is_plain, strict=True) if found]
     yield from storage.space(CONTEXTS).put(SpaceRows(plain, alone[is_plain], plain_keys, plain))
     return rows
-
-
-def _all(storage: IndexStorage, space: str) -> Snapshot:
-    found = storage.space(space).whole()
-    return Snapshot.empty() if found is None else found

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit import LastQuery
 from llama_index.ragkit.html import Facts, Grid, Group, Node, Page, Result, Results
-from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.documents import DocumentEntry
 from llama_index.sprag.retriever import SpRAGFound
-from llama_index.sprag.search.segment_search import FoundSegment
+from llama_index.sprag.segment_search import FoundSegment
 from llama_index.sprag.state import SpRAGState
 
 __all__ = ["chunks_to_show", "documents_to_show", "page_of"]

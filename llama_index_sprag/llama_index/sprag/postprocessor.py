@@ -16,16 +16,15 @@ from llama_index.ragkit.storage.nodes import plain_text, sort_key
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SegmentConfig, SpRAGConfig, published_config
-from llama_index.sprag.documents.entry import DocumentEntry
-from llama_index.sprag.documents.order import ChunkPlace, in_order, page_of
+from llama_index.sprag.documents import ChunkPlace, DocumentEntry, in_order, page_of
 from llama_index.sprag.keywords import RelevantSegmentKeywords
-from llama_index.sprag.search.segment_search import RankedChunks, find_segments
 from llama_index.sprag.segment_nodes import (
     header_of_segment,
     in_document_order,
     merged_by_rank,
     segment_results,
 )
+from llama_index.sprag.segment_search import RankedChunks, find_segments
 from llama_index.sprag.state import SpRAGState
 
 if TYPE_CHECKING:

@@ -33,18 +33,17 @@ from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
 from llama_index.sprag.descriptions import shown_text
-from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.documents import DocumentEntry
 from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
 from llama_index.sprag.keywords import SpRAGRetrieverKeywords
 from llama_index.sprag.prompts import QUERIES_PROMPT
-from llama_index.sprag.search.chunk_search import best_chunks, nearness_of
-from llama_index.sprag.search.segment_search import (
+from llama_index.sprag.segment_nodes import header_of_segment, in_document_order, segment_results
+from llama_index.sprag.segment_search import (
     FoundSegment,
     RankedChunks,
     documents_considered,
     find_segments,
 )
-from llama_index.sprag.segment_nodes import header_of_segment, in_document_order, segment_results
 from llama_index.sprag.state import SpRAGState
 
 if TYPE_CHECKING:
@@ -198,12 +197,12 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             # So far, an index that is served from stores has read only the chunks near to the question itself.
             query = yield from query.including(texts, np.stack(vectors), max(NEAREST, self._candidates))
         state, allowed = query.state, query.allowed
-        words = state if state.is_whole else query.contents
+        words = state.scored if state.is_whole else query.contents.scored
         advantage = query.contents.advantage
-        near_of = partial(nearness_of, state, words, options=self.options, allowed=allowed, advantage=advantage)
         nearnesses = []
         for text, vector in zip(texts, vectors, strict=True):
-            nearnesses.append((yield from offload(near_of, question=text, vector=vector)))
+            found = yield from offload(state.nearness, text, vector, words, self.options, allowed, advantage)
+            nearnesses.append(found)
         nearness = [each.scores for each in nearnesses]
         rankings = []
         for text, near in zip(texts, nearness, strict=True):
@@ -253,7 +252,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
 
     def _rank(self, state: SpRAGState, text: str, nearness: NDArray[np.float64], wanted: int) -> Steps[RankedChunks]:
         count = self.options.candidates if self.options.mode == "segments" else max(wanted, self.options.candidates)
-        best = yield from offload(best_chunks, state, nearness, count)
+        best = yield from offload(state.nearest, nearness, count)
         if self._reranker is None:
             return RankedChunks([i for i, _ in best], np.array([score for _, score in best], np.float64))
         read = yield from self._index.storage.get_nodes([node_id for node_id, _ in best])
@@ -305,7 +304,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
 
     def _deeper(self, found: SpRAGFound, depth: int) -> Sequence[tuple[str, float]]:
         """A deeper ranking, for chunks that another index has deleted."""
-        ranked = [best_chunks(found.state, nearness, depth) for nearness in found.nearness]
+        ranked = [found.state.nearest(nearness, depth) for nearness in found.nearness]
         if self._reranker is not None:
             known = {chunk for ranking in found.rankings for chunk in ranking.ids}
             lowest = min((score for _, score in found.ranking), default=0.0)

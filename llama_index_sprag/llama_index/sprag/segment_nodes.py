@@ -8,11 +8,10 @@ from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, R
 from llama_index.ragkit import Steps, content_id
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.storage.nodes import plain_text
-from llama_index.sprag.search.segment_search import FoundSegment
+from llama_index.sprag.segment_search import FoundSegment
 from llama_index.sprag.segments.joining import Piece, joined_text
 
 __all__ = [
-    "SEGMENT_KEYS",
     "chunks_of_node",
     "header_of_segment",
     "in_document_order",
@@ -20,9 +19,8 @@ __all__ = [
     "segment_results",
 ]
 
+# Metadata of a derived node: ids of its chunks, and which chunks of the document they are (the end exclusive).
 _CHUNKS, _START, _END = "sprag_chunks", "sprag_start", "sprag_end"
-SEGMENT_KEYS = (_CHUNKS, _START, _END)
-"""Metadata of a derived node: ids of its chunks, and which chunks of the document they are (the end exclusive)."""
 
 
 def segment_results(

@@ -12,9 +12,12 @@ from llama_index.ragkit.text.aligned_words import AlignedWords
 from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
 from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.vectors.largest import largest
+from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
-from llama_index.ragkit.vectors.snapshot import Snapshot
-from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
+from llama_index.sprag.config import SearchConfig
+from llama_index.sprag.documents import DocumentEntry
 
 __all__ = ["SpRAGState"]
 
@@ -140,11 +143,45 @@ class SpRAGState:
     def _words(self) -> AlignedWords:
         return AlignedWords(self.lexical or LexicalIndex(), self.chunks.rows_of, len(self.chunks))
 
-    def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
+    def scored(self, question: str, allowed: Mask | None = None) -> tuple[NDArray[np.float64], FullScore]:
         """The BM25 score of each chunk, shape (n,); chunks that are not allowed score 0 and do not count. And the score
         of a chunk of mean length that has each word of the question once, with that length.
         """
         return self._words.scored(question, allowed)
+
+    def nearness(
+        self,
+        question: str,
+        vector: NDArray[np.float32],
+        words: Callable[[str, Mask | None], tuple[NDArray[np.float64], FullScore]],
+        options: SearchConfig,
+        allowed: Mask | None,
+        advantage: float = 0.0,
+    ) -> Nearness:
+        """The nearness of every chunk to a question.
+
+        Parameters
+        ----------
+        words : :meth:`scored`, or that of an index of which a question has read a part
+        advantage : of words over cosines, see :class:`~llama_index.ragkit.text.lexical_index.FullScore`
+        """
+        cosines = self.cosines(vector, options.context_weight)
+        if not options.lexical_weight:
+            return Nearness.of(cosines, np.zeros(len(cosines)), 0.0, allowed)
+        lexical, full_score = words(question, allowed)
+        return Nearness.of(cosines, lexical, options.lexical_weight, allowed, full_score._replace(advantage=advantage))
+
+    def nearest(self, nearness: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
+        """The k nearest chunks with their nearness, best first, equal ones in canonical order."""
+        count = min(k, int(np.isfinite(nearness).sum()))
+        if not count:
+            return []
+        least = nearness[largest(nearness, count)].min()
+        rows: list[int] = np.flatnonzero(np.isfinite(nearness) & (nearness >= least)).tolist()
+        records = self.chunks.records
+        # Rounded, so that chunks that differ only by the order of a sum are equal.
+        scored = sorted((-round(float(nearness[row]), 9), records[row].key, records[row].id) for row in rows)
+        return [(node_id, -score) for score, _, node_id in scored[:count]]
 
     @property
     def shown(self) -> Callable[[str], bool] | None:
@@ -168,10 +205,5 @@ class SpRAGState:
             "documents": len(self.documents),
             "chunks": len(chunks),
             "contexts": sum(chunk in self.headers for chunk in chunks),
-            "failed": len(self.undescribed),
+            "failed": sum(bool(document.error) for document in self.documents.values()),
         }
-
-    @property
-    def undescribed(self) -> dict[str, str]:
-        """Why documents were not described, by key in sorted order."""
-        return {key: entry.error for key, entry in sorted(self.documents.items()) if entry.error}

@@ -1,4 +1,4 @@
-"""Reads a document by rules: a description of it, and of the place of each chunk in it."""
+"""Reads a document by rules: a description of it, and the section or page of each of its chunks."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from llama_index.sprag.context.openings import first_lines, page_openings
 from llama_index.sprag.context.running_lines import running_lines
 from llama_index.sprag.context.titles import document_title, is_source_code
 
-__all__ = ["ReadDocument", "read_document"]
+__all__ = ["ReadDocument", "read_chunks", "read_document"]
 
 _HEADINGS_PER_PAGE = 0.1  # if there are fewer distinct ones, they are plain text that begins with a number sign
 
@@ -85,3 +85,38 @@ def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: 
         page_starts=starts,
         page_openings=openings,
     )
+
+
+def read_chunks(
+    texts: Sequence[str],
+    pages: Sequence[str],
+    goes_on: Sequence[bool],
+    metadata: Mapping[str, object],
+    config: ContextConfig,
+) -> tuple[ReadDocument, list[tuple[str, ...]]]:
+    """The document, and for each chunk the titles of its sections, from the highest, or the opening of its page.
+
+    A document of a single chunk has no opening, which would repeat the chunk; nor has a document of unknown order.
+
+    Parameters
+    ----------
+    texts : of the chunks, in reading order
+    pages : the id of the LlamaIndex document from which each chunk was cut
+    goes_on : whether each chunk continues the one before
+    metadata : of the document
+    """
+    if len(texts) < 2 or not all(goes_on[1:]):
+        return read_document([], metadata, config), [()] * len(texts)
+    page_texts: list[str] = []
+    places: list[tuple[int, int]] = []
+    last: str | None = None
+    for text, page in zip(texts, pages, strict=True):
+        if page != last:
+            page_texts.append("")
+            last = page
+        elif page_texts[-1]:
+            page_texts[-1] += "\n"
+        places.append((len(page_texts) - 1, len(page_texts[-1])))
+        page_texts[-1] += text
+    document = read_document(page_texts, metadata, config)
+    return document, [document.section(page, offset) for page, offset in places]

@@ -7,9 +7,11 @@ from collections.abc import Collection, Sequence
 __all__ = ["running_lines", "without_running_lines"]
 
 _DIGITS = re.compile(r"\d+")
+_SHARE = 0.25  # least share of the pages with the line at an edge: pages of a chapter often have its title
+_LEAST_PAGES = 3  # in any case
 
 
-def running_lines(pages: Sequence[str], *, edge: int = 3, share: float = 0.25, least: int = 3) -> frozenset[str]:
+def running_lines(pages: Sequence[str], *, edge: int = 3) -> frozenset[str]:
     """The repeated lines at the edges of pages, in the form that :func:`without_running_lines` compares.
 
     Lines that differ only in white space, case and numbers, such as "Page 3 of 90" and "Page 4 of 90", are equal.
@@ -18,14 +20,12 @@ def running_lines(pages: Sequence[str], *, edge: int = 3, share: float = 0.25, l
     ----------
     pages : texts of one document's pages, in order
     edge : how many lines at the top and at the bottom of a page may be headers or footers, not counting blank ones [3]
-    share : least share of the pages with the line at an edge, in (0, 1] [0.25: pages of a chapter often have its title]
-    least : least number of such pages in any case [3]
     """
     counts: Counter[str] = Counter()
     for page in pages:
         lines = [_key(line) for line in page.splitlines() if line.strip()]
         counts.update({*lines[:edge], *lines[max(edge, len(lines) - edge) :]})
-    needed = max(least, share * len(pages))
+    needed = max(_LEAST_PAGES, _SHARE * len(pages))
     return frozenset(key for key, count in counts.items() if count >= needed)
 
 

@@ -23,7 +23,6 @@ from llama_index.ragkit.text.self_talk import held_prose
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.sprag.config import ContextConfig, Sections
-from llama_index.sprag.context.section_windows import next_window, section_of_each
 from llama_index.sprag.context.titles import given_title
 from llama_index.sprag.extraction.context_extractor import (
     ContextExtractor,
@@ -35,7 +34,7 @@ from llama_index.sprag.extraction.context_extractor import (
 from llama_index.sprag.extraction.rule_context import read_by_rules
 from llama_index.sprag.prompts import DOCUMENT_PROMPT, SECTIONS_PROMPT
 
-__all__ = ["AutoContext", "DocumentReply", "SectionsReply"]
+__all__ = ["AutoContext", "DocumentReply", "SectionsReply", "next_window", "section_of_each"]
 
 _REPLY_TOKENS = 400
 _LONGEST = 1000  # characters of a summary, which is added to each chunk of the document
@@ -331,3 +330,41 @@ def _read_sections(reply: str, first: int, end: int) -> SectionsReply:
     if not any(first <= section.first < end for section in read.sections):
         raise ParseError(f"No section begins with one of the parts {first} to {end - 1}.")
     return read
+
+
+def next_window(lengths: Sequence[int], start: int, size: int) -> int:
+    """The end of the window of parts that begins at `start` and has at most the length `size`, or a single part.
+
+    >>> next_window([3, 3, 3], 0, 7), next_window([9, 1], 0, 7)
+    (2, 1)
+    """
+    end, total = start, 0
+    while end < len(lengths) and (end == start or total + lengths[end] <= size):
+        total += lengths[end]
+        end += 1
+    return end
+
+
+def section_of_each(sections: Sequence[Sequence[object]], size: int) -> tuple[list[list[str]], list[str]]:
+    """For each part, the title of its section as a path, and the summary of the section.
+
+    The beginnings of sections that a model names become a partition: a section ends where the next one begins; parts
+    before the first section have none.
+
+    Parameters
+    ----------
+    sections : (first part, title, summary), in any order
+    size : number of parts
+
+    >>> section_of_each([(1, "Risks", "This section is about: risks.")], 3)
+    ([[], ['Risks'], ['Risks']], ['', 'This section is about: risks.', 'This section is about: risks.'])
+    """
+    titles: list[list[str]] = [[] for _ in range(size)]
+    summaries = [""] * size
+    ordered = sorted((int(str(first)), str(title), str(summary)) for first, title, summary in sections)
+    for place, (first, title, summary) in enumerate(ordered):
+        end = ordered[place + 1][0] if place + 1 < len(ordered) else size
+        for i in range(max(first, 0), min(end, size)):
+            titles[i] = [title] if title else []
+            summaries[i] = summary
+    return titles, summaries

@@ -18,7 +18,7 @@ from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import OnError
-from llama_index.sprag.documents.order import ChunkPlace, document_key, in_order, page_of
+from llama_index.sprag.documents import ChunkPlace, document_key, in_order, page_of
 
 __all__ = [
     "ContextExtractor",

@@ -13,8 +13,8 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.salient_terms import CorpusTerms, salient_terms, telling_terms
 from llama_index.ragkit.validation import count
 from llama_index.sprag.config import ContextConfig
-from llama_index.sprag.context.chunks import read_chunks
 from llama_index.sprag.context.openings import without_title
+from llama_index.sprag.context.reading import read_chunks
 from llama_index.sprag.extraction.context_extractor import (
     ContextExtractor,
     Described,

@@ -63,11 +63,6 @@ def extract_segments(
     documents : ids, as :func:`~llama_index.sprag.segments.values.select_documents` returns them
     lengths : for each document the lengths of all its chunks in order: in tokens if the config counts tokens, else in
         characters
-
-    Raises
-    ------
-    ConfigurationError
-        If a ranking names a chunk that its document does not have.
     """
     published, reference = config.published, config.published.reference_length
     if reference is None:
@@ -101,7 +96,7 @@ def extract_segments(
 
 def _nearest(rankings: Sequence[ChunkRanking], laid_out: MetaDocument) -> dict[int, int]:
     """For each query, the position of its nearest chunk, if that is in one of the documents."""
-    first = dict(zip(laid_out.documents, laid_out.starts.tolist(), strict=False))
+    first = laid_out.first
     return {
         query: first[ranking.documents[0]] + ranking.chunks[0]
         for query, ranking in enumerate(rankings)
@@ -153,7 +148,7 @@ def _fill(
     for segment in chosen:
         free[segment.start : segment.end] = False
     left = budget - int(costs[~free].sum())
-    first = dict(zip(laid_out.documents, laid_out.starts.tolist(), strict=False))
+    first = laid_out.first
     places = [
         (rank, query, first[document] + chunk)
         for query, ranking in enumerate(rankings)

@@ -27,8 +27,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_count, check_number
-from llama_index.sprag.config import LENGTH_ADJUSTMENTS
 
 __all__ = [
     "ChunkRanking",
@@ -81,6 +79,11 @@ class MetaDocument:
     lengths: NDArray[np.int64]
 
     @property
+    def first(self) -> dict[str, int]:
+        """The position of the first chunk of each document."""
+        return dict(zip(self.documents, self.starts.tolist(), strict=False))
+
+    @property
     def numbers(self) -> NDArray[np.int64]:
         """The number of the document of each chunk, shape (n_chunks,)."""
         return np.repeat(np.arange(len(self.documents)), np.diff(self.starts))
@@ -92,13 +95,7 @@ class MetaDocument:
 
 
 def select_documents(rankings: Sequence[ChunkRanking], top_k: int) -> list[str]:
-    """The documents of the first `top_k` chunks of any query, by the best rank of each, then by id.
-
-    Parameters
-    ----------
-    top_k : chunks of each query, at least 1
-    """
-    check_count("top_k", top_k, 1)
+    """The documents of the first `top_k` chunks of any query, by the best rank of each, then by id."""
     best: dict[str, int] = {}
     for ranking in rankings:
         for rank, document in enumerate(ranking.documents[:top_k]):
@@ -129,30 +126,17 @@ def lay_out(
     neighbor_relevance : least worth of the chunks next to a hit, as a share of its worth, in [0, 1]
     length_adjustment : `"bounded"`, `"unbounded"` or `"none"`
     reference_length : in the unit of `lengths`, above 0
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter is out of range, or a ranking names a chunk that its document does not have.
     """
-    check_number("decay_rate", decay_rate, 0, above=True)
-    check_number("irrelevant_chunk_penalty", irrelevant_chunk_penalty, 0, 1)
-    check_number("neighbor_relevance", neighbor_relevance, 0, 1)
     per_document = [np.asarray(given, dtype=np.int64).reshape(-1) for given in lengths]
     starts = np.concatenate([[0], np.cumsum([len(given) for given in per_document], dtype=np.int64)])
     all_lengths = np.concatenate([np.empty(0, dtype=np.int64), *per_document])
     first = dict(zip(documents, starts[:-1].tolist(), strict=True))
-    size = dict(zip(documents, map(len, per_document), strict=True))
     values = np.zeros((len(rankings), len(all_lengths)))
     for row, ranking in enumerate(rankings):
         worth = np.exp(-np.arange(len(ranking.chunks)) / decay_rate) * np.asarray(ranking.relevance, dtype=np.float64)
         for document, chunk, value in zip(ranking.documents, ranking.chunks, worth, strict=True):
             if document not in first:
                 continue
-            if not 0 <= chunk < size[document]:
-                raise ConfigurationError(
-                    f"Document {document!r} has {size[document]} chunks, and chunk {chunk} of it was retrieved."
-                )
             position = first[document] + chunk
             values[row, position] = max(values[row, position], value)  # a chunk that occurs twice counts once
     laid_out = MetaDocument(tuple(documents), starts, values, values.copy(), all_lengths)
@@ -185,8 +169,6 @@ def length_factors(lengths: ArrayLike, reference_length: float, adjustment: str)
     >>> [length_factors([70, 700, 1400], 700, how).tolist() for how in ("bounded", "unbounded", "none")]
     [[1.0, 1.0, 2.0], [0.1, 1.0, 2.0], [1.0, 1.0, 1.0]]
     """
-    check_choice("length_adjustment", adjustment, LENGTH_ADJUSTMENTS)
-    check_number("reference_length", reference_length, 0, above=True)
     relative = np.asarray(lengths, dtype=np.float64) / reference_length
     if adjustment == "none":
         return np.ones_like(relative)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.vectors.question_scores import squashed
 from llama_index.sprag.config import SegmentConfig
-from llama_index.sprag.documents.entry import DocumentEntry
+from llama_index.sprag.documents import DocumentEntry
 from llama_index.sprag.relevance.calibration import calibration_of
 from llama_index.sprag.segments.relevant_segments import extract_segments
 from llama_index.sprag.segments.values import ChunkRanking, select_documents
@@ -149,7 +149,7 @@ def find_segments(
     unit = "tokens" if config.length_unit == "tokens" else "characters"
     lengths = [getattr(run.document, unit)[run.start : run.end] for run in runs.values()]
     chosen = extract_segments(chunk_rankings, list(runs), lengths, config)
-    first_position = dict(zip(chosen.laid_out.documents, chosen.laid_out.starts.tolist(), strict=False))
+    first_position = chosen.laid_out.first
     rank_of = [{i: rank for rank, i in reversed(list(enumerate(ranking.ids)))} for ranking in rankings]
     found = []
     for segment in chosen.segments:

@@ -1,3 +1,0 @@
-"""Documents as sequences of chunks."""
-
-__all__: list[str] = []

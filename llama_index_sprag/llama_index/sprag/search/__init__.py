@@ -1,3 +1,0 @@
-"""From a question to chunks and segments."""
-
-__all__: list[str] = []
