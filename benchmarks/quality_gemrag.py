@@ -23,8 +23,7 @@ from llama_index.gemrag.graph.memory_graph import unit_rows
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.group_reader import GroupReader
 from llama_index.gemrag.memory_rows import MemoryRows
-from llama_index.gemrag.themes.eigenthemes import find_themes
-from llama_index.gemrag.themes.members import oriented, top_components
+from llama_index.gemrag.themes.eigenthemes import find_themes, oriented, top_components
 from llama_index.ragkit import ExtractiveSummarizer, NodeExtractor
 from llama_index.ragkit.steps import Steps, run_steps
 

@@ -87,7 +87,7 @@ def exactness() -> Iterator[dict[str, Any]]:
     from scipy.linalg import eigh
 
     from llama_index.gemrag.graph.memory_graph import MemoryGraph
-    from llama_index.gemrag.themes.members import oriented, top_components
+    from llama_index.gemrag.themes.eigenthemes import oriented, top_components
     from llama_index.gemrag.themes.spectrum import lanczos
 
     for n in (1000, 5000):

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 
 from llama_index.gemrag.config import MemoryConfig, PublishedThemes
 from llama_index.gemrag.graph.memory_graph import MemoryGraph
-from llama_index.gemrag.themes.eigenthemes import find_clusters, find_themes, spectrum_of
-from llama_index.gemrag.themes.members import oriented, theme_count, top_components, varimax
+from llama_index.gemrag.themes.eigenthemes import (
+    find_clusters,
+    find_themes,
+    oriented,
+    spectrum_of,
+    theme_count,
+    top_components,
+    varimax,
+)
 
 
 def test_the_count_is_at_the_largest_relative_drop():

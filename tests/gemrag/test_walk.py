@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.gemrag.graph.strongest_edges import strongest_edges
+from llama_index.gemrag.graph.memory_graph import strongest_edges
 from llama_index.gemrag.search.traversal import best_first
 
 

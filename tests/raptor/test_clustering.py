@@ -9,7 +9,7 @@ from tests.raptor.partitions import check_cover, contents, planted
 from threadpoolctl import threadpool_info
 
 from llama_index.ragkit.blas import one_blas_thread
-from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
+from llama_index.ragkit.errors import EmbeddingError
 from llama_index.raptor.clustering.base import canonical, halves, limit_weight
 from llama_index.raptor.clustering.distinct import Distinct, directions
 from llama_index.raptor.clustering.graph import GraphClustering
@@ -72,21 +72,6 @@ def test_a_single_item_over_the_weight_stays_alone() -> None:
     clusters = limit_weight([np.arange(4)], vectors, np.array([1, 1, 900, 1]), 100, GraphClustering())
     assert [2] in [cluster.tolist() for cluster in clusters]
     check_cover(clusters, 4)
-
-
-@pytest.mark.parametrize(
-    ("weights", "most", "message"),
-    [
-        (np.ones(3), 10, r"\(4,\), not \(3,\)"),
-        (np.array([1, 2, -1, 1]), 10, "not negative"),
-        (np.array([1, 2, np.nan, 1]), 10, "finite"),
-        (np.ones(4), 0, "max_weight .* not 0"),
-        (np.ones(4), float("nan"), "max_weight .* nan"),
-    ],
-)
-def test_weights_out_of_range_are_refused(weights: np.ndarray, most: float, message: str) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        limit_weight([np.arange(4)], np.eye(4), weights, most, GraphClustering())
 
 
 @settings(max_examples=100)

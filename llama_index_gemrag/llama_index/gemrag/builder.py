@@ -150,10 +150,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         return ThemeWriter(*given, self.config.max_theme_tokens)
 
     def _bring_forward(self) -> Steps[None]:
-        """Convert what earlier versions have stored.
-
-        Chunks without a document now have their own group, and key phrases are not embedded.
-        """
+        """Convert what earlier versions stored: key phrases lose their vectors; chunks of no document get a group."""
         if not self._questions.embeds:
             yield from self._questions.delete_all()
         earlier, own = own_group(None), own_group(NO_DOCUMENT)
@@ -201,13 +198,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
     def _count_changes(
         self, change: Change, removed: Mapping[str, Record], with_broken_theme: Collection[str]
     ) -> Steps[None]:
-        """Store the groups of the chunks, and how much the groups changed.
-
-        Parameters
-        ----------
-        removed : the rows of removed chunks
-        with_broken_theme : groups that lost a theme
-        """
+        """Store the groups of the chunks, and how much the groups changed, from the rows of removed chunks."""
         known = yield from self._rows.chunks(node.node_id for node in change.added)
         new = {n.node_id: self._own_group(n) for n in change.added if n.node_id not in known}
         yield from self._rows.put_chunks(new)

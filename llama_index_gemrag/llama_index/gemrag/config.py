@@ -45,13 +45,7 @@ class PublishedThemes:
 
 @dataclass(frozen=True)
 class MemoryConfig:
-    """Parameters of the memory, stored with the index; see :class:`~llama_index.gemrag.GEMRAGIndex`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has an invalid value.
-    """
+    """Parameters of the memory, stored with the index; see :class:`~llama_index.gemrag.GEMRAGIndex`."""
 
     summary_tokens: int = 200
     summaries: Summaries = "deferred"
@@ -86,13 +80,7 @@ class MemoryConfig:
 
 @dataclass(frozen=True)
 class MemorySearchConfig:
-    """Parameters of a search; see :class:`~llama_index.gemrag.GEMRAGRetriever`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has an invalid value.
-    """
+    """Parameters of a search; see :class:`~llama_index.gemrag.GEMRAGRetriever`."""
 
     mode: Mode = "argmax"
     question_weight: float = 0.6

@@ -1,13 +1,12 @@
 """Explanations of retrieved nodes: text, nearest question, and the edge by which a node was reached."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from llama_index.core.schema import NodeWithScore
 
 from llama_index.gemrag.search.memory_scores import MemoryScores
-from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -79,11 +78,14 @@ def explain(
     via : result -> the node whose edge led to it, None if reached from the prompt
     """
     state = scores.state
-    hidden = _hidden(state, allowed)
+    mask = state.theme_mask(allowed)
+    names = state.theme_layer.texts.ids
+    shown = set(names) if mask is None else {names[row] for row in np.flatnonzero(mask)}
     explained = []
     for result in nodes:
         node_id = result.node.node_id
         is_theme = node_id in state.written
+        theme = state.written.get(node_id, {})
         layer = state.theme_layer if is_theme else state.chunk_layer
         match = scores.match(node_id)
         explained.append(
@@ -102,26 +104,13 @@ def explain(
                 question_similarity=match.question,
                 hub=match.hub,
                 via=via[node_id],
-                themes=[name for name in state.themes_of.get(node_id, ()) if name not in hidden],
+                themes=[name for name in state.themes_of.get(node_id, ()) if name in shown],
                 sources=sorted(state.themes[node_id].members) if is_theme else [node_id],
-                by=_writer(state.written[node_id]) if is_theme else by.get(node_id, ""),
+                by=str(theme.get("by") or theme.get("asked_by") or by.get(node_id, "")),
                 fallback=fallback,
             )
         )
     return explained
-
-
-def _writer(theme: Record) -> str:
-    """The class that wrote a theme, or else its questions, because another failed; "" if none failed."""
-    return str(theme.get("by") or theme.get("asked_by") or "")
-
-
-def _hidden(state: GEMRAGState, allowed: Mask | None) -> Collection[str]:
-    """Themes that do not pass the filter or have no text."""
-    mask = state.theme_mask(allowed)
-    names = state.theme_layer.texts.ids
-    visible = set(names) if mask is None else {name for name, ok in zip(names, mask, strict=True) if ok}
-    return state.themes.keys() - visible
 
 
 def _by_words(questions: Sequence[str], prompt: str) -> str | None:

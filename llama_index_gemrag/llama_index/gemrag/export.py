@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llama_index.gemrag.graph.memory_graph import unit_rows
-from llama_index.gemrag.graph.strongest_edges import strongest_edges
+from llama_index.gemrag.graph.memory_graph import strongest_edges, unit_rows
 from llama_index.gemrag.question_writer import question_id
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit.extras import need

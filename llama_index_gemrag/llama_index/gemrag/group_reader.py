@@ -30,10 +30,6 @@ _EXACT_BELOW = 5_000  # nodes of a graph; for fewer, double precision is cheap
 class GroupReader:
     """Reads the current state of groups.
 
-    Parameters
-    ----------
-    storage, rows, config : of the index
-
     Attributes
     ----------
     holds_all : whether all vectors are in memory

@@ -52,10 +52,6 @@ class MemoryRows:
     The row of a chunk holds its own group and the themes of which it is a member. Other rows hold the sizes of own
     groups, the groups with their changes, the themes of each group, and the questions of each node. Further rows list
     the changed groups, the themes without a text and the themes without questions.
-
-    Parameters
-    ----------
-    storage : of the index
     """
 
     def __init__(self, storage: IndexStorage) -> None:

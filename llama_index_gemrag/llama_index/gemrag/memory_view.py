@@ -28,12 +28,7 @@ _FEWEST = 100  # least number of themes and of questions that are read for a pro
 
 
 class MemoryView:
-    """Reads the states for questions.
-
-    Parameters
-    ----------
-    storage, rows : of the index
-    """
+    """Reads the states for questions."""
 
     def __init__(self, storage: IndexStorage, rows: MemoryRows) -> None:
         self._storage = storage
@@ -53,15 +48,8 @@ class MemoryView:
         """The state for a question, and its chunks: those near to the question by their texts, words or questions.
 
         The state has the themes near to the question by their texts or questions, and the themes of the chunks with
-        most words of the question.
-
-        Parameters
-        ----------
-        chunks : of the index
-        vector : of the question, shape (dimension,)
-        wanted : how many nodes will be shown
-        near : the chunks near to the question by their texts or words
-        selection : which chunks count
+        most words of the question. Parameters as of :meth:`~llama_index.ragkit.Builder.state_for`; `chunks` are those
+        of the index.
         """
         count, counters = max(wanted, _FEWEST), self._storage.struct.counters
         asked: Snapshot | None = None
@@ -169,7 +157,6 @@ class MemoryView:
         search : contents -> the steps of a search in them
         reached : the result of a search -> the nodes that it selected
         start : nodes with which the search begins
-        blend : see :meth:`around`
         """
         seen = set(start)
         contents = yield from self.around(contents, start, blend)
@@ -199,9 +186,7 @@ class MemoryView:
     ) -> Steps[GEMRAGState]:
         """The state with the themes among these that have a text and whose members all pass the filter.
 
-        Parameters
-        ----------
-        texts, questions : vectors that have already been read
+        Vectors among `texts` and `questions` are not read again.
         """
         written = yield from self._rows.texts(name for name in dict.fromkeys(names) if name not in state.themes)
         themes = yield from self._passing((yield from self._rows.themes(written)), selection)

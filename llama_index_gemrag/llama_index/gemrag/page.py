@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from llama_index.gemrag.graph.memory_graph import unit_rows
-from llama_index.gemrag.graph.strongest_edges import strongest_edges
+from llama_index.gemrag.graph.memory_graph import strongest_edges, unit_rows
 from llama_index.gemrag.layer import Layer
 from llama_index.gemrag.question_writer import question_id
 from llama_index.gemrag.state import GEMRAGState

@@ -143,8 +143,8 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         if query is not None:
             scores = yield from self._scores(replace(query, contents=contents, allowed=allowed, _lexical=None))
         traversal = Traversal(state, self._index.config.blend, allowed)
-        admit = traversal.admission(True, self.max_summaries)
-        steps = yield from offload(traversal.run, scores, count, self.edge_weight, traversal.place(start), admit)
+        limits = True, self.max_summaries
+        steps = yield from offload(traversal.run, scores, count, self.edge_weight, start, *limits)
         priorities = np.array([priority for _, priority, _ in steps])
         # Without a query, priorities are weights of edges and already in standard deviations.
         values = squashed(priorities) if scores is None else result_scores(priorities, scores[: len(state.chunks)])

@@ -52,10 +52,6 @@ def terms_with_questions(text: Counter[str], record: Record | None) -> Counter[s
 class QuestionWriter:
     """Extracts, embeds and stores questions, and keeps the sum of the unit vectors of the questions of chunks.
 
-    Parameters
-    ----------
-    storage, resources, rows, config : those of the index
-
     Attributes
     ----------
     embeds : whether questions are embedded; False if the extractor says that they only repeat words of their chunk

@@ -182,8 +182,8 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
             values = result_scores(np.array([score for _, score in ranking]), scores.chunks).tolist()
             return [_Hit(node_id, value) for (node_id, _), value in zip(ranking, values, strict=True)]
         traversal = Traversal(scores.state, self._graph_blend, allowed)
-        admit = traversal.admission(self.keep_covered, options.max_summaries)
-        steps = traversal.run(scores.all_nodes, count, options.edge_weight, admit=admit)
+        limits = self.keep_covered, options.max_summaries
+        steps = traversal.run(scores.all_nodes, count, options.edge_weight, (), *limits)
         priorities = result_scores(np.array([priority for _, priority, _ in steps]), scores.chunks)
         values = np.minimum.accumulate(priorities).tolist()
         return [_Hit(node_id, value, via) for (node_id, _, via), value in zip(steps, values, strict=True)]

@@ -31,13 +31,7 @@ VOTES: tuple[Vote, ...] = get_args(Vote)
 
 @dataclass(frozen=True)
 class MRAGConfig:
-    """Parameters of the index, stored with it; see :class:`~llama_index.mrag.MRAGIndex`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has an invalid value.
-    """
+    """Parameters of the index, stored with it; see :class:`~llama_index.mrag.MRAGIndex`."""
 
     dtype: Storage = "float32"
 
@@ -47,13 +41,7 @@ class MRAGConfig:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """Parameters of a search; see :class:`~llama_index.mrag.MRAGRetriever`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has an invalid value.
-    """
+    """Parameters of a search; see :class:`~llama_index.mrag.MRAGRetriever`."""
 
     aspects: Aspects = "sentences"
     vote: Vote = "mrag"

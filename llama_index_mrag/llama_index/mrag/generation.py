@@ -259,22 +259,10 @@ def _read_story(reply: str, titles: Sequence[str]) -> str:
 
 
 def _sample_aspects(
-    category_of: Mapping[str, str], aspects: Sequence[int], per_count: int = 25, seed: int = 0
+    category_of: Mapping[str, str], aspects: Sequence[int], per_count: int, seed: int
 ) -> list[tuple[str, ...]]:
-    """Sets of documents to write questions about (paper, section 3: "Multi-Aspect Query Generation").
-
-    For each number n of aspects, `per_count` sets are drawn, each with n documents of n different categories.
-
-    Parameters
-    ----------
-    category_of : document -> category
-    aspects : numbers of aspects, each at least 1
-    seed : the same seed gives the same sets, whatever the order of the mapping
-
-    Raises
-    ------
-    ConfigurationError
-        If there are fewer categories than aspects, or a number is below 1.
+    """For each number n of aspects, `per_count` sets of n documents of n different categories (paper, section 3,
+    "Multi-Aspect Query Generation"). The same seed gives the same sets, whatever the order of the mapping.
     """
     members: dict[str, list[str]] = defaultdict(list)
     for document in sorted(category_of):

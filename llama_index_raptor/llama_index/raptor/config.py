@@ -18,13 +18,7 @@ Version = Literal["collapsed", "code", "tree_traversal", "threshold"]
 
 @dataclass(frozen=True)
 class TreeConfig:
-    """Parameters of the tree, stored with the index; see :class:`~llama_index.raptor.RaptorIndex`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has an invalid value.
-    """
+    """Parameters of the tree, stored with the index; see :class:`~llama_index.raptor.RaptorIndex`."""
 
     max_layers: int = 5
     max_cluster_tokens: int = 8192
@@ -45,13 +39,7 @@ class TreeConfig:
 
 @dataclass(frozen=True)
 class TreeSearchConfig:
-    """Parameters of a search; see :class:`~llama_index.raptor.RaptorRetriever`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has an invalid value.
-    """
+    """Parameters of a search; see :class:`~llama_index.raptor.RaptorRetriever`."""
 
     mode: Mode = "collapsed"
     beam_width: int | None = None

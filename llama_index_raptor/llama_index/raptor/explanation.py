@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from llama_index.core.schema import NodeWithScore
 
-from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.state import RaptorState
 
@@ -45,19 +45,12 @@ class RaptorExplanation:
     fallback: str = ""
 
 
-def explain(
-    scores: NodeScores,
-    nodes: Sequence[NodeWithScore],
-    fallback: str,
-) -> list[RaptorExplanation]:
-    """One explanation for each result, in the same order.
-
-    Parameters
-    ----------
-    scores : the scores for the question; paths leave out summaries that do not pass its filter
-    """
+def explain(scores: NodeScores, nodes: Sequence[NodeWithScore], fallback: str) -> list[RaptorExplanation]:
+    """One explanation for each result, in the same order; paths leave out summaries that do not pass the filter."""
     state = scores.state
-    hidden = _hidden(state, scores.allowed)
+    mask = state.summary_mask(scores.allowed)
+    names = state.summaries.ids
+    hidden = set() if mask is None else {names[row] for row in np.flatnonzero(~mask)}
     explained = []
     for result in nodes:
         node_id = result.node.node_id
@@ -78,12 +71,6 @@ def explain(
             )
         )
     return explained
-
-
-def _hidden(state: RaptorState, allowed: Mask | None) -> set[str]:
-    """Summaries that do not pass a filter."""
-    mask = state.summary_mask(allowed)
-    return set() if mask is None else {name for name, ok in zip(state.summaries.ids, mask, strict=True) if not ok}
 
 
 def _paths(state: RaptorState, node: str, hidden: set[str]) -> list[list[str]]:

@@ -167,8 +167,6 @@ class Tree:
             be in the tree (:meth:`join`); replaced summaries are removed
         additions : summary -> leaves added to its children
 
-        Examples
-        --------
         >>> tree = Tree().join([["a", "b", "c"]])
         >>> tree.replace({"c": ["d"]}).roots() == [summary_id(["a", "b", "d"])]
         True

@@ -30,10 +30,6 @@ class TreeRows:
     children counts twice). Other collections hold the nodes without a parent, the summaries without a text, the
     summaries that rules wrote, and the chunks that wait for the last part of a write to get a parent.
     A write reads and writes the rows of the summaries that it changes and of their children.
-
-    Parameters
-    ----------
-    storage : the storage of the index
     """
 
     def __init__(self, storage: IndexStorage) -> None:

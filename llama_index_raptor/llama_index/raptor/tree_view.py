@@ -47,12 +47,7 @@ class Covering(NamedTuple):
 
 
 class TreeView:
-    """Reads the states of questions.
-
-    Parameters
-    ----------
-    storage, rows : those of the index
-    """
+    """Reads the states of questions."""
 
     def __init__(self, storage: IndexStorage, rows: TreeRows) -> None:
         self._storage = storage
@@ -71,15 +66,8 @@ class TreeView:
         """The state for a question, and its chunks.
 
         A summary is scored by its two best chunks among those near to the question. If one of the nearest summaries has
-        fewer, all its chunks are read if there are at most 200.
-
-        Parameters
-        ----------
-        chunks : the chunks of the index
-        vector : the vector of the question, shape (dimension,)
-        wanted : the number of nodes that will be shown
-        near : the chunks near to the question
-        selection : which chunks count
+        fewer, all its chunks are read if there are at most 200. Parameters as of
+        :meth:`~llama_index.ragkit.Builder.state_for`; `chunks` are those of the index.
         """
         found = Snapshot.empty()
         if selection.only is None:
@@ -244,13 +232,9 @@ class TreeView:
         return replace(state, chunks=chunks, summaries=summaries, tree=closed_tree(rows), written=texts, rows=rows)
 
     def _passing(self, rows: Rows, near: Sequence[str], selection: Selection) -> Steps[Rows]:
-        """The rows that pass the filter: those of chunks that pass, and of summaries all of whose chunks do.
+        """The rows that pass the filter: of chunks that pass, such as `near`, and of summaries all of whose chunks do.
 
         With a metadata filter, a summary of more than 500 chunks passes only if all of them were read for others.
-
-        Parameters
-        ----------
-        near : chunks that pass
         """
         if selection.only is not None:
             return (yield from self._rows.within(near))

@@ -80,8 +80,6 @@ def _tells(phrase: str) -> bool:
 def key_questions(text: str, most: int, language: str | None = None) -> list[str]:
     """Up to `most` questions that a text answers, in the order of the text.
 
-    Examples
-    --------
     >>> key_questions("Ada Byron met Charles Babbage. They were in London.", 2)
     ['Ada Byron met Charles Babbage?']
     >>> key_questions("They were in London.", 2)

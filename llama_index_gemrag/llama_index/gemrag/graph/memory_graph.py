@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import EmbeddingError
 
-__all__ = ["MemoryGraph", "blended", "question_means", "unit_rows"]
+__all__ = ["BLOCK", "MemoryGraph", "blended", "question_means", "strongest_edges", "unit_rows"]
 
 Matrix = NDArray[Any]
 _LEAST_DEGREE = 1e-6  # of the mean degree
 BLOCK = 4096  # rows per block, since a full copy would be too large
+_PAIRS = 1024  # rows that are compared with all others at once
 
 
 def unit_rows(rows: Matrix) -> Matrix:
@@ -197,3 +198,30 @@ def _product(rows: Matrix, vector: NDArray[np.float64]) -> NDArray[np.float64]:
     """rows @ vector in float64, block by block."""
     found = [rows[i : i + BLOCK].astype(np.float64) @ vector for i in range(0, len(rows), BLOCK)]
     return np.concatenate(found) if found else np.zeros(0)
+
+
+def strongest_edges(a: NDArray[np.floating], b: NDArray[np.floating], k: int) -> list[tuple[int, int, float]]:
+    """Pairs i < j of which at least one node is among the k strongest neighbours of the other, with their weights.
+
+    The weight is (a_i.b_j + a_j.b_i) / 2. All pairs of rows are compared in blocks: time is quadratic in n, memory is
+    linear.
+
+    Parameters
+    ----------
+    a, b : shape (n, d), mean blended questions and unit texts
+    k : at least 0
+    """
+    n = len(b)
+    k = min(k, n - 1)
+    if k < 1:
+        return []
+    found: dict[tuple[int, int], float] = {}
+    for start in range(0, n, _PAIRS):
+        rows = np.arange(start, min(start + _PAIRS, n))
+        weights = (a[rows] @ b.T + b[rows] @ a.T) / 2
+        weights[rows - start, rows] = -np.inf
+        near = np.argpartition(-weights, k - 1, axis=1)[:, :k]
+        for i, others in zip(rows.tolist(), near.tolist(), strict=True):
+            for j in others:
+                found[min(i, j), max(i, j)] = float(weights[i - start, j])
+    return [(i, j, weight) for (i, j), weight in sorted(found.items())]

@@ -45,7 +45,7 @@ class Traversal:
         shown = state.theme_mask(allowed)
         self._allowed = None if allowed is None or shown is None else np.concatenate([allowed, shown])
 
-    def place(self, node_ids: Sequence[str]) -> list[int]:
+    def _places(self, node_ids: Sequence[str]) -> list[int]:
         """The numbers of the nodes that exist."""
         places = []
         for node_id in node_ids:
@@ -60,11 +60,21 @@ class Traversal:
     def _layers(self) -> list[tuple[Layer, int]]:
         return [(self._state.chunk_layer, 0), (self._state.theme_layer, self._chunks)]
 
-    def admission(self, keep_covered: bool, max_summaries: int | None) -> Admit:
-        """The function that decides whether a node may be selected.
+    def run(
+        self,
+        scores: NDArray[np.float64] | None,
+        count: int,
+        edge_weight: float,
+        start: Sequence[str] = (),
+        keep_covered: bool = True,
+        max_summaries: int | None = None,
+    ) -> list[tuple[str, float, str | None]]:
+        """Search; returns (node id, priority in standard deviations, id of the node whose edge was used).
 
         Parameters
         ----------
+        scores : shape (n + k,), in standard deviations; values of nodes that do not pass the filter are not used
+        start : nodes that are already selected
         keep_covered : whether a theme may be selected after one of its members
         max_summaries : largest number of themes; None for no limit
         """
@@ -77,25 +87,10 @@ class Traversal:
             members = set(self._state.themes[self._ids[node]].members)
             return keep_covered or not any(self._ids[other] in members for other in taken)
 
-        return admit
-
-    def run(
-        self,
-        scores: NDArray[np.float64] | None,
-        count: int,
-        edge_weight: float,
-        start: Sequence[int] = (),
-        admit: Admit = lambda node, taken: True,
-    ) -> list[tuple[str, float, str | None]]:
-        """Search; returns (node id, priority in standard deviations, id of the node whose edge was used).
-
-        Parameters
-        ----------
-        scores : shape (n + k,), in standard deviations; values of nodes that do not pass the filter are not used
-        """
         if scores is not None:
             scores = np.where(np.isfinite(scores), scores, 0.0)
-        steps = best_first(scores, self._edges, count, edge_weight, self._order, start, admit, self._allowed)
+        places = self._places(start)
+        steps = best_first(scores, self._edges, count, edge_weight, self._order, places, admit, self._allowed)
         return [(self._ids[node], value, None if via < 0 else self._ids[via]) for node, value, via in steps]
 
     def _edges(self, node: int) -> NDArray[np.float64]:
@@ -111,7 +106,7 @@ class Traversal:
 
     def may_show(self, node_id: str) -> bool:
         """Whether a node exists and passes the filter."""
-        return any(self._allowed is None or bool(self._allowed[place]) for place in self.place([node_id]))
+        return any(self._allowed is None or bool(self._allowed[place]) for place in self._places([node_id]))
 
 
 def best_first(
@@ -121,7 +116,7 @@ def best_first(
     edge_weight: float,
     order: Callable[[int], tuple[str, str]],
     start: Sequence[int] = (),
-    admit: Callable[[int, Collection[int]], bool] = lambda row, taken: True,
+    admit: Admit = lambda node, taken: True,
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Step]:
     """Select up to `count` nodes, always the one with the best priority.

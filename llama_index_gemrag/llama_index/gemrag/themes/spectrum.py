@@ -134,11 +134,7 @@ def streamed(graph: MemoryGraph, k: int) -> tuple[Doubles, Doubles]:
 
 
 def _ritz(graph: MemoryGraph, vectors: NDArray[np.floating], k: int) -> tuple[Doubles, Doubles]:
-    """Rayleigh-Ritz in the span of any vectors, by one more pass.
-
-    If the rank of the factors is lower than the number of vectors (many equal texts), the vectors beyond the rank are
-    rounding errors. The QR decomposition replaces them with orthonormal ones.
-    """
+    """Rayleigh-Ritz in the span of any vectors, by one more pass; of many equal texts, some are rounding errors."""
     basis = np.linalg.qr(vectors.astype(np.float64))[0]
     from_p, from_q = (np.zeros((graph.b.shape[1] + graph.shifted, basis.shape[1])) for _ in range(2))
     for start, p, q in graph.blocks():

@@ -126,9 +126,6 @@ def _asked(clauses: Sequence[str]) -> Sequence[str]:
 
     Such clauses end with a semicolon or colon and begin with a content word, like a command or a name; the question
     after them begins with a function word.
-
-    >>> _asked(["Consider the policy of the harbour;", "do they keep a log?"])
-    ['do they keep a log?']
     """
     small = function_words(written_language(" ".join(clauses)))
     scope = next((i for i, clause in enumerate(clauses) if clause[-1:] in ";:" and clauses[i + 1 :]), None)

@@ -128,8 +128,6 @@ def combine(agreement: NDArray[np.float64], fusion: Fusion = "votes", depth: int
     depth : for "reciprocal_rank", how many places of each ranking count, as in the authors' code. In full rankings, a
         node far down in all of them would be above a node that is first for a single aspect. None for all
 
-    Examples
-    --------
     >>> combine(np.array([[0.6, 0.3], [0.0, 0.3]])).round(3).tolist()
     [0.424, 0.3]
     >>> combine(np.array([[0.6, 0.3], [0.0, 0.3]]), "reciprocal_rank").round(3).tolist()

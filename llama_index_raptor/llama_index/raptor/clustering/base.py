@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from llama_index.ragkit.blas import one_blas_thread
-from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.kernels import opaque_rows
 from llama_index.raptor.clustering.distinct import directions
 
@@ -65,21 +64,7 @@ def limit_weight(
     Returns
     -------
     Clusters in the order of :func:`canonical`, which cover the same positions.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``max_weight`` or a weight is out of range, or there is not one weight per vector.
     """
-    weights = np.asarray(weights, dtype=np.float64)
-    if not max_weight > 0:
-        raise ConfigurationError(f"max_weight must be a positive number of tokens, not {max_weight}.")
-    if weights.shape != (len(vectors),):
-        raise ConfigurationError(
-            f"{len(vectors)} vectors need weights of shape ({len(vectors)},), not {weights.shape}."
-        )
-    if not (np.isfinite(weights) & (weights >= 0)).all():
-        raise ConfigurationError("weights must be finite and not negative: they are the tokens of each item.")
     light: list[np.ndarray] = []
     pending = [np.asarray(cluster, dtype=np.int64) for cluster in clusters]
     while pending:

@@ -205,8 +205,7 @@ def _membership(labels: np.ndarray) -> sp.csr_matrix:
 
 
 def _dissolved(graph: sp.csr_matrix, labels: np.ndarray, copies: np.ndarray, min_size: int) -> np.ndarray:
-    """Merge each community under ``min_size`` into the one with which it shares the most edge weight, until none is
-    left.
+    """Merge each community under ``min_size`` into the one with which it shares the most edge weight.
 
     Small communities may choose each other, so a chain of them can become one; no chain contains two large ones.
     """
