@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from llama_index.raptor.clustering.distinct import directions
+from llama_index.raptor.clustering.base import directions
 
 
 def planted(groups: int, size: int, dim: int = 24, noise: float = 0.35, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

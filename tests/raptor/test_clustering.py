@@ -10,8 +10,7 @@ from threadpoolctl import threadpool_info
 
 from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import EmbeddingError
-from llama_index.raptor.clustering.base import canonical, halves, limit_weight
-from llama_index.raptor.clustering.distinct import Distinct, directions
+from llama_index.raptor.clustering.base import Distinct, canonical, directions, halves, limit_weight
 from llama_index.raptor.clustering.graph import GraphClustering
 
 

@@ -12,7 +12,7 @@ from tests.raptor import partitions
 from tests.raptor.partitions import check_cover, contents, labels_of, planted
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
-from llama_index.raptor.clustering.distinct import directions
+from llama_index.raptor.clustering.base import directions
 from llama_index.raptor.clustering.graph import GraphClustering
 
 clusterings = st.builds(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.raptor import partitions
 
 from llama_index.ragkit.vectors.neighbors import nearest_neighbors
-from llama_index.raptor.clustering.distinct import directions
+from llama_index.raptor.clustering.base import directions
 from llama_index.raptor.clustering.neighbor_graph import fuzzy_graph, scaled_graph
 
 

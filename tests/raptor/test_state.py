@@ -14,7 +14,7 @@ from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.raptor.config import TreeSearchConfig
 from llama_index.raptor.search.node_scores import NodeScores
-from llama_index.raptor.search.tree_search import Descent, search_collapsed_tree, traverse_tree
+from llama_index.raptor.search.tree_search import search_collapsed_tree, traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
 from llama_index.raptor.tree import Tree
 
@@ -57,13 +57,13 @@ def everywhere(scores: NodeScores, nodes: Sequence[str]) -> NodeScores:
     return scores
 
 
-def steps_of(state: RaptorState, scores: NodeScores, descent: Descent) -> list[list[ScoredNode]]:
-    start = state.roots if descent.start_layer is None else state.layer(descent.start_layer)
-    return run_steps(traverse_tree(scores, descent, start, everywhere))[1]
+def steps_of(state: RaptorState, scores: NodeScores, options: TreeSearchConfig) -> list[list[ScoredNode]]:
+    start = state.roots if options.start_layer is None else state.layer(options.start_layer)
+    return run_steps(traverse_tree(scores, options, start, everywhere))[1]
 
 
-def traversed(state: RaptorState, scores: NodeScores, descent: Descent) -> list[ScoredNode]:
-    return scores.ranked({node for step in steps_of(state, scores, descent) for node, _ in step})
+def traversed(state: RaptorState, scores: NodeScores, options: TreeSearchConfig) -> list[ScoredNode]:
+    return scores.ranked({node for step in steps_of(state, scores, options) for node, _ in step})
 
 
 def scaled(state: RaptorState, node: str, vector, mask) -> float:
@@ -114,7 +114,7 @@ def test_without_words_both_searches_equal_the_slow_ones_by_cosine(case):
         assert dict(found) == pytest.approx({node: wanted[node] for node, _ in found}, abs=1e-4)
         if ok.sum() > 1:  # else all scores are equal
             slow = slow_traversal(state, vector, k, shown)
-            found_below = dict(traversed(state, scores, Descent(k)))
+            found_below = dict(traversed(state, scores, TreeSearchConfig(beam_width=k)))
             assert found_below == pytest.approx({node: wanted[node] for node in slow}, abs=1e-4)
 
 
@@ -151,8 +151,9 @@ def test_a_traversal_takes_children_of_kept_nodes_only():
     state = RaptorState(leaves, snapshot([left, right], [[1, 0], [-1, 0]]), tree)
     vector = np.array([1, 0], np.float32)
     scores = scores_of(state, vector)
-    assert [node for node, _ in traversed(state, scores, Descent(1))] == sorted([left, "a"], key=lambda n: state.key(n))
-    assert [[n for n, _ in best] for best in steps_of(state, scores, Descent(1))] == [[left], ["a"]]
+    options = TreeSearchConfig(beam_width=1)
+    assert [n for n, _ in traversed(state, scores, options)] == sorted([left, "a"], key=lambda n: state.key(n))
+    assert [[n for n, _ in best] for best in steps_of(state, scores, options)] == [[left], ["a"]]
 
 
 @settings(max_examples=40)
@@ -162,8 +163,10 @@ def test_a_traversal_keeps_what_it_is_told_to_on_the_layers_it_is_told_to(case, 
     state = random_state(seed, unwritten=unwritten)
     vector = np.random.default_rng(seed + 1).normal(size=8).astype(np.float32)
     scores = scores_of(state, vector)
-    descent = Descent(k if least is None else None, least, start, layers)
-    steps = steps_of(state, scores, descent)
+    options = TreeSearchConfig(
+        beam_width=k if least is None else None, min_cosine=least, start_layer=start, num_layers=layers
+    )
+    steps = steps_of(state, scores, options)
     assert len(steps) <= (layers or 99)
     for step in steps:
         assert all(state.tree.level(node) <= start for node, _ in step)
@@ -251,7 +254,7 @@ def test_an_empty_state_answers_nothing():
     state = RaptorState()
     scores = scores_of(state, np.ones(3, np.float32))
     assert search_collapsed_tree(scores, 5) == []
-    assert traversed(state, scores, Descent(5)) == []
+    assert traversed(state, scores, TreeSearchConfig(beam_width=5)) == []
 
 
 def test_leaf_rows_are_those_of_the_tree():

@@ -15,7 +15,7 @@ from llama_index.raptor.config import PAPER_SEARCHES, TreeConfig, TreeSearchConf
 from llama_index.raptor.explanation import RaptorExplanation, explain
 from llama_index.raptor.keywords import RaptorRetrieverKeywords
 from llama_index.raptor.search.node_scores import NodeScores, as_results
-from llama_index.raptor.search.tree_search import Descent, search_collapsed_tree, traverse_tree
+from llama_index.raptor.search.tree_search import search_collapsed_tree, traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
 from llama_index.raptor.tree_view import RaptorContents, TreeView
 
@@ -107,18 +107,20 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         return NodeScores(query.state, (yield from query.vector()), nearness, query.allowed)
 
     def _traverse(self, query: Query[RaptorState], scores: NodeScores, fallback: str) -> Steps[_FoundInTree]:
-        tree, descent = self._tree, self._descent
+        options = self.options
+        if options.beam_width is None and options.min_cosine is None:
+            options = replace(options, beam_width=self.similarity_top_k)
         asked = [query]  # each with more of the tree than the one before
 
         def reach(scores: NodeScores, nodes: Sequence[str]) -> Steps[NodeScores]:
-            contents = yield from tree.reaching(asked[-1].contents, nodes, self.options.lexical_weight > 0)
+            contents = yield from self._tree.reaching(asked[-1].contents, nodes, self.options.lexical_weight > 0)
             if contents is asked[-1].contents:
                 return scores
             asked.append(asked[-1].over(contents))
             return (yield from self._scores(asked[-1]))
 
-        start = yield from tree.start(query.contents, descent.start_layer)
-        scores, steps = yield from traverse_tree(scores, descent, start, reach)
+        start = yield from self._tree.start(query.contents, options.start_layer)
+        scores, steps = yield from traverse_tree(scores, options, start, reach)
         ranking = yield from offload(scores.ranked, {node for step in steps for node, _ in step})
         return _FoundInTree(asked[-1], scores, as_results(ranking, scores), fallback)
 
@@ -126,12 +128,6 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
     def _tree(self) -> TreeView:
         builder: TreeBuilder = self._index.builder  # type: ignore[assignment]
         return builder.tree
-
-    @property
-    def _descent(self) -> Descent:
-        options = self.options
-        width = options.beam_width or (self.similarity_top_k if options.min_cosine is None else None)
-        return Descent(width, options.min_cosine, options.start_layer, options.num_layers)
 
     def _results(self, found: _FoundInTree) -> Steps[list[NodeWithScore]]:
         return (yield from self._take_best(found.ranking, derived=found.scores.state.written))

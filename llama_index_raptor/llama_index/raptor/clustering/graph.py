@@ -14,8 +14,7 @@ from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.approximate_neighbors import approximate_neighbors
 from llama_index.ragkit.vectors.neighbors import nearest_neighbors
-from llama_index.raptor.clustering.base import canonical, fingerprint_of, halves
-from llama_index.raptor.clustering.distinct import Distinct
+from llama_index.raptor.clustering.base import Distinct, canonical, fingerprint_of, halves
 from llama_index.raptor.clustering.neighbor_graph import scaled_graph
 
 __all__ = ["GraphClustering"]

@@ -10,8 +10,7 @@ import numpy as np
 from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.neighbors import nearest_neighbors
-from llama_index.raptor.clustering.base import canonical, fingerprint_of
-from llama_index.raptor.clustering.distinct import Distinct
+from llama_index.raptor.clustering.base import Distinct, canonical, fingerprint_of
 from llama_index.raptor.clustering.neighbor_graph import fuzzy_graph
 
 __all__ = ["UMAPGMMClustering"]

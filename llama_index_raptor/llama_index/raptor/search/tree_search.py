@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -10,10 +9,11 @@ import numpy as np
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.vectors.question_scores import best_rows
 from llama_index.ragkit.vectors.snapshot import Mask
+from llama_index.raptor.config import TreeSearchConfig
 from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.state import RaptorState, ScoredNode
 
-__all__ = ["Descent", "Reach", "search_collapsed_tree", "traverse_tree"]
+__all__ = ["Reach", "search_collapsed_tree", "traverse_tree"]
 
 
 def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None = None) -> list[ScoredNode]:
@@ -56,30 +56,12 @@ def _has_words(scores: NodeScores, summary: str, margin: float) -> bool:
     return bool(below >= words.max(initial=0.0) - margin)
 
 
-@dataclass(frozen=True)
-class Descent:
-    """Which nodes a traversal keeps and visits.
-
-    Attributes
-    ----------
-    beam_width : the number of best nodes kept at each step, at least 1; None for no limit
-    min_cosine : least cosine of a node that is kept, in [-1, 1]; None for no limit
-    start_layer : the layer of the first step, 0 for the leaves; None for the roots
-    num_layers : the largest number of steps, at least 1; None for all down to the leaves
-    """
-
-    beam_width: int | None = None
-    min_cosine: float | None = None
-    start_layer: int | None = None
-    num_layers: int | None = None
-
-
 Reach = Callable[[NodeScores, Sequence[str]], Steps[NodeScores]]
 """Gives scores whose state has some nodes; a node that is hidden or not written is replaced by the nodes below it."""
 
 
 def traverse_tree(
-    scores: NodeScores, descent: Descent, start: Sequence[str], reach: Reach
+    scores: NodeScores, options: TreeSearchConfig, start: Sequence[str], reach: Reach
 ) -> Steps[tuple[NodeScores, list[list[ScoredNode]]]]:
     """The nodes kept at each step of a traversal, with their scores, best first.
 
@@ -92,7 +74,7 @@ def traverse_tree(
     Parameters
     ----------
     scores : scores of nodes that pass the filter; with a lexical weight of 0 their order is that of the paper's cosines
-    descent : which nodes are kept
+    options : which nodes are kept, and how many steps there are; a `beam_width` of None is no limit
     start : the candidates of the first step
     reach : gives the scores of more nodes
 
@@ -103,11 +85,11 @@ def traverse_tree(
     kept: set[str] = set()
     steps = []
     frontier = start
-    for _ in count() if descent.num_layers is None else range(descent.num_layers):
+    for _ in count() if options.num_layers is None else range(options.num_layers):
         if not frontier:
             break
         scores = yield from reach(scores, frontier)
-        best = yield from offload(_best, scores, frontier, descent)
+        best = yield from offload(_best, scores, frontier, options)
         if best:
             steps.append(best)
         kept.update(node for node, _ in best)
@@ -116,11 +98,11 @@ def traverse_tree(
     return scores, steps
 
 
-def _best(scores: NodeScores, frontier: Sequence[str], descent: Descent) -> list[ScoredNode]:
+def _best(scores: NodeScores, frontier: Sequence[str], options: TreeSearchConfig) -> list[ScoredNode]:
     ranked = scores.ranked(_visible(scores.state, frontier, scores.allowed))
-    least = descent.min_cosine
+    least = options.min_cosine
     near = [pair for pair in ranked if least is None or (scores.cosine(pair[0]) or 0.0) >= least]
-    return near[: descent.beam_width]
+    return near[: options.beam_width]
 
 
 def _visible(state: RaptorState, nodes: Sequence[str], allowed: Mask | None) -> list[str]:
