@@ -15,7 +15,7 @@ def ranking(*hits, relevance=1.0):
 
 
 def spans(extraction):
-    return [(s.document, s.start, s.end) for s in extraction.segments]
+    return [(s.document, s.start, s.end) for s in extraction]
 
 
 def test_hits_at_both_ends_of_a_long_document_do_not_drag_in_what_lies_between():
@@ -33,15 +33,15 @@ def test_a_segment_does_not_begin_with_chunks_that_were_not_retrieved():
 def test_a_lone_chunk_is_worth_returning_up_to_the_rank_that_the_published_numbers_imply():
     for rank, expected in ((11, 1), (12, 0)):
         hits = ranking(*[("x", i) for i in range(rank)], ("a", 0))
-        assert len(extract_segments([hits], ["a"], [[700]], published_config()).segments) == expected
+        assert len(extract_segments([hits], ["a"], [[700]], published_config())) == expected
     for rank, expected in ((4, 1), (5, 0)):
         hits = ranking(*[("x", i) for i in range(rank)], ("a", 0), relevance=0.8)
-        assert len(extract_segments([hits], ["a"], [[700]], published_config()).segments) == expected
+        assert len(extract_segments([hits], ["a"], [[700]], published_config())) == expected
 
 
 def test_with_raw_cosines_the_published_numbers_return_nothing():
     hits = ranking(*[("a", i) for i in range(0, 40, 4)], relevance=0.6)
-    assert extract_segments([hits], ["a"], [[700] * 40], published_config()).segments == []
+    assert extract_segments([hits], ["a"], [[700] * 40], published_config()) == []
 
 
 def test_a_budget_of_tokens_is_filled_and_never_exceeded():
@@ -50,7 +50,7 @@ def test_a_budget_of_tokens_is_filled_and_never_exceeded():
     hits = [("abc"[i % 3], int(c)) for i, c in enumerate(rng.permutation(200))]
     for budget, share in ((300, 0.85), (2000, 0.97), (8000, 0.99)):
         found = extract_segments([ranking(*hits)], ["a", "b", "c"], lengths, SegmentConfig(overall_max_length=budget))
-        tokens = sum(int(lengths["abc".index(s.document)][s.start : s.end].sum()) for s in found.segments)
+        tokens = sum(int(lengths["abc".index(s.document)][s.start : s.end].sum()) for s in found)
         assert share * budget < tokens <= budget
 
 
@@ -59,7 +59,7 @@ def test_the_budget_is_filled_by_rank_with_chunks_of_the_same_documents_where_th
     config = published_config(fill=True, minimum_value=0.95, overall_max_length=2)
     found = extract_segments([hits], ["a"], [[700] * 9], config)
     assert spans(found) == [("a", 0, 1), ("a", 5, 6)]
-    assert found.segments[1].value == pytest.approx(np.exp(-2 / 30) - 0.18)
+    assert found[1].value == pytest.approx(np.exp(-2 / 30) - 0.18)
     config = published_config(minimum_value=0.95, overall_max_length=2)
     assert spans(extract_segments([hits], ["a"], [[700] * 9], config)) == []
 
@@ -79,9 +79,9 @@ def test_each_further_query_extends_the_budget():
         published=PublishedSegments(overall_max_length_extension=1),
     )
     queries = [ranking(*[("a", 2 * i) for i in range(9)])] * 3
-    chosen = extract_segments(queries, ["a"], [[1] * 30], config).segments
+    chosen = extract_segments(queries, ["a"], [[1] * 30], config)
     assert sum(s.end - s.start for s in chosen) == 4
-    assert extract_segments([], ["a"], [[1] * 30], config).segments == []
+    assert extract_segments([], ["a"], [[1] * 30], config) == []
 
 
 def test_the_whole_way_is_that_of_the_slow_reference():
@@ -113,10 +113,10 @@ def test_the_whole_way_is_that_of_the_slow_reference():
         budget = 8 + 5 * (len(queries) - 1)
         expected = slow_greedy(values, owners, [1] * len(owners), 4, budget, 0.2)
         starts = np.cumsum([0, *map(len, rows)])
-        assert [(s.document, s.start, s.end, s.query) for s in found.segments] == [
+        assert [(s.document, s.start, s.end, s.query) for s in found] == [
             (documents[owners[s[0]]], s[0] - starts[owners[s[0]]], s[1] - starts[owners[s[0]]], s[3]) for s in expected
         ]
-        assert [s.value for s in found.segments] == pytest.approx([s[2] for s in expected], abs=1e-8)
+        assert [s.value for s in found] == pytest.approx([s[2] for s in expected], abs=1e-8)
 
 
 def test_the_optimum_is_chosen_where_it_is_asked_for():

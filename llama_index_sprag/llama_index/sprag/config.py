@@ -241,15 +241,7 @@ def published_config(preset: str = "balanced", **changes: Any) -> SegmentConfig:
 
 @dataclass(frozen=True)
 class ContextConfig:
-    """The contents of the rule-based context of a document.
-
-    Attributes
-    ----------
-    first_lines : characters from the beginning of the document, at least 0
-    page_opening : characters from the beginning of the chunk's page, at least 0; for documents with pages and without
-        headings
-    sections : whether headings, or openings of pages, are read at all
-    """
+    """The contents of the rule-based context of a document; see :class:`~llama_index.sprag.RuleContext`."""
 
     first_lines: int = 150
     page_opening: int = 150

@@ -12,11 +12,12 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, content_id
 from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.steps import call
-from llama_index.ragkit.storage.nodes import plain_text, sort_key
+from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SegmentConfig, SpRAGConfig, published_config
-from llama_index.sprag.documents import ChunkPlace, DocumentEntry, in_order, page_of
+from llama_index.sprag.documents import DocumentEntry
+from llama_index.sprag.extraction.context_extractor import document_chunks
 from llama_index.sprag.keywords import RelevantSegmentKeywords
 from llama_index.sprag.segment_nodes import (
     header_of_segment,
@@ -190,12 +191,8 @@ def _alone(chunk: str) -> str:
 
 
 def _entry(key: str, nodes: Iterable[BaseNode]) -> DocumentEntry:
-    by_id = {node.node_id: node for node in nodes}
-    places = [
-        ChunkPlace(node.node_id, node.ref_doc_id or "", page_of(node.metadata), sort_key(node))
-        for node in by_id.values()
-    ]
-    ids, goes_on = in_order(places)
-    tokens = [count_tokens(by_id[i].get_content(metadata_mode=MetadataMode.LLM)) + 1 for i in ids]
-    characters = [len(plain_text(by_id[i])) for i in ids]
-    return DocumentEntry(key, tuple(ids), tuple(goes_on), np.array(tokens, np.int64), np.array(characters, np.int64))
+    document = document_chunks(key, nodes)
+    tokens = [count_tokens(node.get_content(metadata_mode=MetadataMode.LLM)) + 1 for node in document.nodes]
+    characters = [len(plain_text(node)) for node in document.nodes]
+    lengths = np.array(tokens, np.int64), np.array(characters, np.int64)
+    return DocumentEntry(key, tuple(node.node_id for node in document.nodes), tuple(document.goes_on), *lengths)

@@ -148,20 +148,17 @@ def find_segments(
         chunk_rankings.append(ChunkRanking([name for name, _ in places], [number for _, number in places], values))
     unit = "tokens" if config.length_unit == "tokens" else "characters"
     lengths = [getattr(run.document, unit)[run.start : run.end] for run in runs.values()]
-    chosen = extract_segments(chunk_rankings, list(runs), lengths, config)
-    first_position = chosen.laid_out.first
     rank_of = [{i: rank for rank, i in reversed(list(enumerate(ranking.ids)))} for ranking in rankings]
     found = []
-    for segment in chosen.segments:
+    for segment in extract_segments(chunk_rankings, list(runs), lengths, config):
         run = runs[segment.document]
-        at = first_position[segment.document]
         ids = run.document.chunks[run.start + segment.start : run.start + segment.end]
         found.append(
             FoundSegment(
                 document=run.document.key,
                 start=run.start + segment.start,
                 chunks=ids,
-                values=chosen.laid_out.values[segment.query, at + segment.start : at + segment.end].tolist(),
+                values=segment.values,
                 value=segment.value,
                 score=float(squashed(np.array(segment.value))) if config.order == "value" else segment.relevance,
                 query=segment.query,

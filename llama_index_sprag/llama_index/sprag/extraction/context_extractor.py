@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,6 +26,7 @@ __all__ = [
     "Description",
     "DocumentChunks",
     "chunk_record",
+    "document_chunks",
     "documents_of",
     "source_of",
 ]
@@ -244,15 +245,16 @@ def documents_of(nodes: Sequence[BaseNode], group_by: str | None) -> list[Docume
     for node in nodes:
         key = document_key(node.node_id, node.ref_doc_id, node.metadata, group_by)
         groups.setdefault(key, {})[node.node_id] = node
-    found = []
-    for key, group in groups.items():
-        places = [
-            ChunkPlace(node.node_id, node.ref_doc_id or "", page_of(node.metadata), sort_key(node))
-            for node in group.values()
-        ]
-        ids, goes_on = in_order(places)
-        found.append(DocumentChunks(key, [group[node_id] for node_id in ids], goes_on))
-    return found
+    return [document_chunks(key, group.values()) for key, group in groups.items()]
+
+
+def document_chunks(key: str, nodes: Iterable[BaseNode]) -> DocumentChunks:
+    """A document of some nodes in any order."""
+    by_id = {node.node_id: node for node in nodes}
+    ids, goes_on = in_order(
+        [ChunkPlace(i, n.ref_doc_id or "", page_of(n.metadata), sort_key(n)) for i, n in by_id.items()]
+    )
+    return DocumentChunks(key, [by_id[i] for i in ids], goes_on)
 
 
 def source_of(*parts: str) -> str:

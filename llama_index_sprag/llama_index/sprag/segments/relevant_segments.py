@@ -12,7 +12,7 @@ from llama_index.sprag.segments.optimal import select_optimal
 from llama_index.sprag.segments.values import ChunkRanking, MetaDocument, lay_out, reference_length_of
 from llama_index.sprag.segments.windows import Segment
 
-__all__ = ["RelevantSegment", "RelevantSegments", "extract_segments"]
+__all__ = ["RelevantSegment", "extract_segments"]
 
 
 class RelevantSegment(NamedTuple):
@@ -25,6 +25,7 @@ class RelevantSegment(NamedTuple):
     value : sum of the values of its chunks
     query : number of the query for which it was chosen
     relevance : that of its most relevant chunk for any query, in [0, 1]
+    values : those of its chunks for the query
     """
 
     document: str
@@ -33,20 +34,7 @@ class RelevantSegment(NamedTuple):
     value: float
     query: int
     relevance: float
-
-
-class RelevantSegments(NamedTuple):
-    """The chosen segments, and the values from which they were chosen.
-
-    Attributes
-    ----------
-    segments : in the order in which they were found, or by position if the choice is optimal; those that only fill the
-        budget, of any value, come last
-    laid_out : the values of all chunks of the considered documents
-    """
-
-    segments: list[RelevantSegment]
-    laid_out: MetaDocument
+    values: list[float]
 
 
 def extract_segments(
@@ -54,8 +42,11 @@ def extract_segments(
     documents: Sequence[str],
     lengths: Sequence[ArrayLike],
     config: SegmentConfig,
-) -> RelevantSegments:
+) -> list[RelevantSegment]:
     """The relevant segments of some documents for one or more queries.
+
+    They are in the order in which they were found, or by position if the choice is optimal; those that only fill the
+    budget, of any value, come last.
 
     Parameters
     ----------
@@ -90,8 +81,9 @@ def extract_segments(
         document, start = laid_out.locate(segment.start)
         end = start + segment.end - segment.start
         relevance = float(laid_out.relevance[:, segment.start : segment.end].max())
-        found.append(RelevantSegment(document, start, end, segment.value, segment.query, relevance))
-    return RelevantSegments(found, laid_out)
+        values = laid_out.values[segment.query, segment.start : segment.end].tolist()
+        found.append(RelevantSegment(document, start, end, segment.value, segment.query, relevance, values))
+    return found
 
 
 def _nearest(rankings: Sequence[ChunkRanking], laid_out: MetaDocument) -> dict[int, int]:
