@@ -17,6 +17,7 @@ from llama_index.sprag.relevance.calibration import (
     automatic_calibration,
     beta_cdf,
     calibration_of,
+    check_calibration,
 )
 
 UNIT = np.linspace(0, 1, 201)
@@ -89,9 +90,9 @@ def test_a_calibration_by_name_or_of_ones_own():
     assert calibration_of(own, [1]) is own
     assert calibration_of("min-max", [1]) == MinMaxCalibration()
     with pytest.raises(ConfigurationError, match="'rank', 'constant', 'beta', 'sigmoid', 'min-max', 'none'"):
-        calibration_of("gamma", [1])
+        check_calibration("gamma")
     with pytest.raises(ConfigurationError, match="a function from scores"):
-        calibration_of(0.8, [1])  # type: ignore[arg-type]
+        check_calibration(0.8)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

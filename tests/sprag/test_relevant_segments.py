@@ -96,7 +96,9 @@ def test_the_whole_way_is_that_of_the_slow_reference():
             hits = [known[i] for i in picked]
             queries.append(ChunkRanking(*zip(*hits, strict=True), rng.random(len(hits))))
         config = published_config(minimum_value=0.2, max_length=4, overall_max_length=8)
-        documents = select_documents(queries, config.published.top_k_for_document_selection)
+        documents = select_documents(
+            [query.documents for query in queries], config.published.top_k_for_document_selection
+        )
         rows = [lengths["abc".index(name)] for name in documents]
         found = extract_segments(queries, documents, rows, config)
         values = []

@@ -74,11 +74,10 @@ def test_a_chunk_that_comes_twice_counts_at_its_better_place():
 
 
 def test_documents_by_best_rank_of_any_query_then_by_id():
-    first = ranking(("c", 0), ("b", 0), ("d", 0))
-    second = ranking(("b", 3), ("e", 0), ("c", 1))
+    first, second = ["c", "b", "d"], ["b", "e", "c"]
     assert select_documents([first, second], 2) == ["b", "c", "e"]
     assert select_documents([first, second], 1) == select_documents([second, first], 1) == ["b", "c"]
-    assert select_documents([ranking()], 5) == []
+    assert select_documents([[]], 5) == []
 
 
 def test_no_documents_and_no_queries():

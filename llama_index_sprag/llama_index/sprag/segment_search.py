@@ -91,10 +91,7 @@ def documents_considered(
         are probably needed, so that few reads suffice
     """
     ranked = [[place for i in ranking.ids if (place := place_of(i)) is not None] for ranking in rankings]
-    by_document = [
-        ChunkRanking([key for key, _ in places], [number for _, number in places], np.ones(len(places)))
-        for places in ranked
-    ]
+    by_document = [[key for key, _ in places] for places in ranked]
     found = {place for places in ranked for place in places}
     top_k, most = config.published.top_k_for_document_selection, max(map(len, ranked), default=0)
     needed = top_k

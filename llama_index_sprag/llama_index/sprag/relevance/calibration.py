@@ -153,14 +153,7 @@ def check_calibration(calibration: str | Calibration) -> None:
 
 
 def calibration_of(calibration: str | Calibration, scores: ArrayLike, *, reranked: bool = False) -> Calibration:
-    """The calibration of a name, `"auto"` being :func:`automatic_calibration`; any other object is returned unchanged.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no calibration of the name.
-    """
-    check_calibration(calibration)
+    """The calibration of a name, `"auto"` being :func:`automatic_calibration`; any other object as it is."""
     if not isinstance(calibration, str):
         return calibration
     return automatic_calibration(scores, reranked=reranked) if calibration == "auto" else CALIBRATIONS[calibration]

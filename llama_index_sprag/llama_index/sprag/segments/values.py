@@ -94,11 +94,16 @@ class MetaDocument:
         return self.documents[number], position - int(self.starts[number])
 
 
-def select_documents(rankings: Sequence[ChunkRanking], top_k: int) -> list[str]:
-    """The documents of the first `top_k` chunks of any query, by the best rank of each, then by id."""
+def select_documents(rankings: Sequence[Sequence[str]], top_k: int) -> list[str]:
+    """The documents of the first `top_k` chunks of any query, by the best rank of each, then by id.
+
+    Parameters
+    ----------
+    rankings : one per query: the document of each chunk, best first
+    """
     best: dict[str, int] = {}
     for ranking in rankings:
-        for rank, document in enumerate(ranking.documents[:top_k]):
+        for rank, document in enumerate(ranking[:top_k]):
             best[document] = min(rank, best.get(document, rank))
     return sorted(best, key=lambda document: (best[document], document))
 
