@@ -13,7 +13,9 @@ from llama_index.ragkit.sql.context import SQLStorageContext
 from llama_index.ragkit.sql.stores import find_stores
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.local_storage import LocalIndexStorage
 from llama_index.ragkit.storage.opening import CHUNKS, check_commit, find_external_store, new_uid, open_records
+from llama_index.ragkit.storage.stored_storage import StoredIndexStorage
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.storage.vector_spaces import stored_matrix
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -73,7 +75,7 @@ def new_storage(
     if not in_stores:
         external, mirrored = find_external_store(context, method, chunk_store)
         struct.params["mirrored"] = mirrored
-        return IndexStorage.create(context, method, space_names, struct, external)
+        return LocalIndexStorage.create(context, method, space_names, struct, external)
     struct.uid = new_uid()
     struct.params["serve_from"] = "stores"
     struct.spaces = {name: name for name in space_names}
@@ -88,7 +90,7 @@ def open_storage(
         yield from check_commit(struct, open_records(context, method, struct))
         return _in_stores(context, method, struct)
     external, _ = find_external_store(context, method, chunk_store, struct)
-    return (yield from IndexStorage.open(context, method, struct, external))
+    return (yield from LocalIndexStorage.open(context, method, struct, external))
 
 
 def stored_chunks(
@@ -101,7 +103,7 @@ def stored_chunks(
     return Snapshot.empty() if stored is None or stored.tag.get("uid") != struct.uid else stored.snapshot()
 
 
-def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> IndexStorage:
+def _in_stores(context: StorageContext, method: str, struct: DerivedStruct) -> StoredIndexStorage:
     stores = find_stores(context, method, struct.uid)
     records = open_records(context, method, struct)
-    return IndexStorage.in_stores(context, struct, records, partial(stores.spaces, records=records), stores)
+    return StoredIndexStorage(context, struct, records, stores, partial(stores.spaces, records=records))

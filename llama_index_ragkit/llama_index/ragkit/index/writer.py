@@ -159,8 +159,8 @@ class IndexWriter(Generic[State]):
         return found
 
     def _stored(self) -> Steps[IndexContents[State]]:
-        builder, arrays = self._builder, self._storage.arrays
-        found = {} if arrays is None else (yield from arrays.read(builder.lexical_source))
+        builder = self._builder
+        found = yield from self._storage.arrays(builder.lexical_source)
         parts = part_of(found, _STATE)
         state = (yield from offload(builder.load_arrays, parts)) if parts else None
         if state is None:
@@ -171,10 +171,10 @@ class IndexWriter(Generic[State]):
 
     def _arrays(self) -> ArrayFile | None:
         """What the last commit left, as arrays to be written with the records; None during a write."""
-        contents, arrays = self._contents, self._storage.arrays
-        if arrays is None or self._interrupted or self._is_committing:
+        contents = self._contents
+        if self._interrupted or self._is_committing:
             return None
-        about = run_steps(arrays.about(self._builder.lexical_source))
+        about = run_steps(self._storage.about_arrays(self._builder.lexical_source))
         if about is None or self._is_committing or contents is not self._contents:
             return None
         words = contents.lexical.arrays

@@ -13,30 +13,23 @@ One writer writes at a time. A reader sees a part as it was before or after a wr
 belong together in several parts, use :meth:`Stores.snapshot`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 import numpy as np
-from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 from numpy.typing import NDArray
 
 from llama_index.ragkit.steps import Steps
-from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.graph.interface import GraphRows
 from llama_index.ragkit.storage.labels import CountedTexts
-from llama_index.ragkit.storage.manifest import NodeEntry
-from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["OtherNodes", "Space", "Stores", "Vectors", "Words"]
-
-OtherNodes = Callable[[Sequence[str]], Steps[list[BaseNode]]]
-"""Documents -> the nodes of these that stay when some are removed."""
+__all__ = ["Space", "Stores", "Words"]
 
 
 class Space(Protocol):
@@ -210,15 +203,7 @@ class Words(Protocol):
 
 
 class Stores(Protocol):
-    """Where one index is stored."""
-
-    def spaces(self, names: Iterable[str], records: Records) -> Mapping[str, Space]:
-        """Vector spaces by name.
-
-        Parameters
-        ----------
-        records : of the index
-        """
+    """Where the words and the graph of one index are stored."""
 
     def words(self) -> Words:
         """The words of the chunks."""
@@ -240,57 +225,4 @@ class Stores(Protocol):
         """A block whose reads of a database all see the same state.
 
         In this process that is what the `whole()` of each part is for.
-        """
-
-
-class Vectors(Protocol):
-    """All vector spaces of one index, from the begin of a write to its commit."""
-
-    @property
-    def external(self) -> ExternalVectorStore | None:
-        """The user's own vector store that chunks are written to as well, if there is one."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there are no chunks."""
-
-    def space(self, name: str) -> Space:
-        """A vector space."""
-
-    def add_space(self, name: str) -> None:
-        """Keep vectors of a further kind, from the commit of the write on within which this is called.
-
-        Call it in a write of its own, unless the index is new. A write may end early, and vectors that it put into a
-        space which the index is not known to have would then stay.
-        """
-
-    def begin(self) -> Steps[None]:
-        """A write has begun."""
-
-    def abandon(self) -> Steps[None]:
-        """The write may not be committed, since another process has written."""
-
-    def settle(self) -> Steps[None]:
-        """Delete what no committed write needs any more."""
-
-    def reload(self) -> Steps[None]:
-        """Read again what a write that ended without a commit may have changed."""
-
-    def tag(self) -> None:
-        """Note the generation of the index beside its vectors."""
-
-    def put_chunks(self, rows: SpaceRows, nodes: Sequence[BaseNode]) -> Steps[None]:
-        """Add rows of chunks.
-
-        Parameters
-        ----------
-        nodes : the chunks, to be written to a vector store of the user as well; none if they are there
-        """
-
-    def remove_chunks(self, entries: Mapping[str, NodeEntry], others: OtherNodes) -> Steps[None]:
-        """Delete rows of chunks.
-
-        Parameters
-        ----------
-        others : see :data:`OtherNodes`
         """

@@ -1,0 +1,141 @@
+"""`LocalIndexStorage`: the storage of an index in memory, in stores that live with the process or are persisted."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from llama_index.core.schema import BaseNode
+from llama_index.core.storage.storage_context import StorageContext
+
+from llama_index.ragkit.nested_arrays import Arrays
+from llama_index.ragkit.steps import Steps, immediate
+from llama_index.ragkit.storage.commits import may_be_writing, read_commit
+from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.local_stores import LocalStores
+from llama_index.ragkit.storage.manifest import NodeEntry
+from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces, version_tag
+from llama_index.ragkit.storage.persisted_states import remember
+from llama_index.ragkit.storage.records import Records
+from llama_index.ragkit.storage.struct import DerivedStruct
+from llama_index.ragkit.storage.vector_spaces import VectorSpace
+from llama_index.ragkit.vectors.snapshot import Snapshot
+
+__all__ = ["LocalIndexStorage"]
+
+_LAYOUT = 1  # raised when an array means something else, or what it is made of is read in another way
+
+
+class LocalIndexStorage(IndexStorage):
+    """The storage of an index in memory.
+
+    Arrays lie beside its records, so that it opens at once. They belong to one commit. Those of another commit, or of a
+    write that has not ended, do not count: the index is then made of its records, as it is where there are no arrays.
+
+    Parameters
+    ----------
+    spaces : the vector spaces by name
+    external : the user's own vector store that chunks are written to as well, if there is one
+    """
+
+    def __init__(
+        self,
+        context: StorageContext,
+        struct: DerivedStruct,
+        records: Records,
+        spaces: Mapping[str, VectorSpace],
+        external: ExternalVectorStore | None,
+    ) -> None:
+        super().__init__(context, struct, records, LocalStores())
+        self._spaces = spaces
+        self.external = external
+
+    @classmethod
+    def create(
+        cls,
+        context: StorageContext,
+        method: str,
+        space_names: Sequence[str],
+        struct: DerivedStruct,
+        external: ExternalVectorStore | None,
+    ) -> "LocalIndexStorage":
+        """The empty storage of a new index; nothing is written yet."""
+        struct.uid = new_uid()
+        records = open_records(context, method, struct)
+        spaces = new_spaces(context, method, space_names, struct, records)
+        return cls(context, struct, records, spaces, external)
+
+    @classmethod
+    def open(
+        cls, context: StorageContext, method: str, struct: DerivedStruct, external: ExternalVectorStore | None
+    ) -> Steps["LocalIndexStorage"]:
+        """The storage of a stored index, after a check that its parts belong together."""
+        records = open_records(context, method, struct)
+        spaces = yield from open_spaces(context, struct, records)
+        remember(context, {struct.index_id: struct.token})
+        records.paused = yield from may_be_writing(records)  # what a write has done so far must not be repaired
+        return cls(context, struct, records, spaces, external)
+
+    def space(self, name: str = CHUNKS) -> VectorSpace:
+        """A vector space."""
+        return self._spaces[name]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the index has no chunks."""
+        return not len(self.space().whole())
+
+    @immediate
+    def rows_matching(self, nodes: Sequence[BaseNode]) -> Snapshot:
+        """All rows."""
+        return self.space().whole()
+
+    def arrays(self, source: str) -> Steps[Arrays]:
+        """See :class:`IndexStorage`."""
+        found = self.records.arrays
+        if found is None or any(space.store.tag != version_tag(self.struct) for space in self._spaces.values()):
+            return {}
+        return found.arrays if found.about == (yield from self.about_arrays(source)) else {}
+
+    def about_arrays(self, source: str) -> Steps[dict[str, object] | None]:
+        """See :class:`IndexStorage`."""
+        stored = yield from read_commit(self.records)
+        token = stored.get("token", "")
+        if not token or token != self.struct.token or stored.get("writer") is not None or self.struct.building:
+            return None
+        return {"layout": _LAYOUT, "token": token, "source": source}
+
+    def commit(self, documents: Collection[str] = (), nodes: Collection[str] = ()) -> Steps[None]:
+        """See :class:`IndexStorage`."""
+        yield from self.commits.commit(documents, nodes)
+        self._tag()
+        yield from self.commits.publish()
+
+    def recover(self) -> Steps[None]:
+        """See :class:`IndexStorage`; document stores on a server have the rows."""
+        yield from super().recover()
+        for space in self._spaces.values():
+            yield from space.reload()
+        self._tag()
+
+    def _tag(self) -> None:
+        """Note the generation of the index in each space, by which parts of different generations are detected."""
+        for space in self._spaces.values():
+            space.store.tag = version_tag(self.struct)
+
+    def remove_chunks(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
+        """Delete rows of chunks; other nodes of their documents are written again to a store that deletes these."""
+        space = self.space()
+        if self.external is not None and entries:
+            documents = sorted({entry.ref_doc_id or "None" for entry in entries.values()})
+            stay = yield from self._others(documents, entries)
+            vectors_of = self.external.vectors_of or space.whole().vectors_of
+            yield from self.external.delete(list(entries), documents, stay, vectors_of)
+        yield from space.remove(entries)
+
+    def _others(self, documents: Sequence[str], entries: Mapping[str, NodeEntry]) -> Steps[list[BaseNode]]:
+        """The nodes of documents that are in the index and not among the entries."""
+        rows, stay = self.snapshot(), []
+        for document in documents:
+            for node_id in (yield from self.manifest.nodes_of(document)) or []:
+                node = (yield from self.get_node(node_id)) if node_id not in entries and node_id in rows else None
+                stay += [] if node is None else [node]
+        return stay
