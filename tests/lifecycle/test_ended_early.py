@@ -60,7 +60,7 @@ def test_a_script_with_other_documents_or_parameters_is_told_of_the_incomplete_i
     store.fault = OnceItIsKnown(store, "D2")
     with pytest.raises(InjectedError):
         index.insert(DOCUMENTS[2])
-    monkeypatch.setattr("llama_index.ragkit.index.resuming._held", {})  # as in a new process: in this one it is in use
+    monkeypatch.setattr("llama_index.ragkit.index.serving._held", {})  # as in a new process: in this one it is in use
     assert case.load(faulty_context(store)).unfinished == ["D2"]
     with pytest.raises(ConfigurationError, match="'D2'"):
         case.from_documents([DOCUMENTS[0], DOCUMENTS[3]], storage_context=faulty_context(store))

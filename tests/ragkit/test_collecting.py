@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from llama_index.ragkit.storage.collecting import no_collection
+from llama_index.ragkit.index.serving import no_collection
 
 
 @pytest.mark.parametrize("on", [True, False])

@@ -10,7 +10,7 @@ from tests.cases import CASES, chunks
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError
 from llama_index.ragkit.extras import need
-from llama_index.ragkit.index.parameters import choose_parameters
+from llama_index.ragkit.index.keywords import choose_parameters
 from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, deepened, take_nodes
 from llama_index.ragkit.llm import embeddings as embedding
 from llama_index.ragkit.steps import run_steps

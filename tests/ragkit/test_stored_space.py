@@ -41,8 +41,7 @@ from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.shared_store_search import SPACE, label_of
 from llama_index.ragkit.storage.stored_space import StoredSpace
-from llama_index.ragkit.vectors.filters import matches, select
-from llama_index.ragkit.vectors.relaxed_filters import is_comparable, relaxed
+from llama_index.ragkit.vectors.filters import is_comparable, matches, relaxed, select
 from llama_index.ragkit.vectors.snapshot import Hits
 
 

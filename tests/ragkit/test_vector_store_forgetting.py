@@ -15,7 +15,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.memory import arrays_with, texts_with
 
 from llama_index.ragkit import MatrixVectorStore
-from llama_index.ragkit.vectors.leases import Leases
+from llama_index.ragkit.vectors.row_buffer import Leases
 
 DIM = 16
 SECRET = np.random.default_rng(99).standard_normal(DIM).astype(np.float32).tolist()  # numbers, not an array

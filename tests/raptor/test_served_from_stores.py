@@ -105,7 +105,7 @@ def test_any_sequence_of_writes_leaves_the_tree_of_memory(tmp_path: Path, option
 
 
 def test_what_is_given_together_is_clustered_with_its_last_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("llama_index.ragkit.index.write_parts.AT_ONCE", 2)
+    monkeypatch.setattr("llama_index.ragkit.index.write_plan.AT_ONCE", 2)
     twins = TreeTwins(tmp_path, corpus())
 
     def changed(step: int) -> TextNode:
@@ -120,7 +120,7 @@ def test_what_is_given_together_is_clustered_with_its_last_part(tmp_path: Path, 
 def test_chunks_of_a_build_that_ended_early_are_found_and_clustered_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("llama_index.ragkit.index.write_parts.AT_ONCE", 20)
+    monkeypatch.setattr("llama_index.ragkit.index.write_plan.AT_ONCE", 20)
     twins = TreeTwins(tmp_path, [])
     rows, broken = TreeRows(twins.stored.storage), [TextNode(id_="z-broken", text="cannot be stored")]
 

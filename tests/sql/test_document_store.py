@@ -9,7 +9,7 @@ from llama_index.core.storage.docstore.keyval_docstore import KVDocumentStore
 from sqlalchemy import event
 
 from llama_index.ragkit.sql import SQLKVStore
-from llama_index.ragkit.sql.document_store import SQLDocumentStore
+from llama_index.ragkit.sql.context import SQLDocumentStore
 from llama_index.ragkit.testing.store_kit import DocumentStoreConformance
 
 

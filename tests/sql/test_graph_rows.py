@@ -15,8 +15,7 @@ from tests.processes import Worker
 
 from llama_index.ragkit.errors import StorageError
 from llama_index.ragkit.sql import make_engine, reading
-from llama_index.ragkit.sql.graph_rows import SQLGraphRows
-from llama_index.ragkit.sql.graph_statements import statements_for
+from llama_index.ragkit.sql.graph_rows import SQLGraphRows, statements_for
 from llama_index.ragkit.storage.graph import edges as records_module
 from llama_index.ragkit.storage.graph.edges import (
     EdgeChange,
@@ -140,7 +139,7 @@ import sys, time
 from llama_index.ragkit.sql import make_engine, writing
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
-from llama_index.ragkit.sql.graph_statements import statements_for
+from llama_index.ragkit.sql.graph_rows import statements_for
 engine = make_engine(sys.argv[1])
 graph = SQLGraphRows(engine, "one")
 with writing(engine) as connection:

@@ -82,7 +82,7 @@ def test_it_is_kept_where_the_index_is_stored_and_the_same_in_stores(case: Case,
 def test_of_many_chunks_stores_measure_the_same_as_memory(
     case: Case, of_documents: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llama_index.ragkit.index.write_parts.AT_ONCE", 170)
+    monkeypatch.setattr("llama_index.ragkit.index.write_plan.AT_ONCE", 170)
     stores = storage_context(f"sqlite:///{tmp_path / 'index.db'}", vectors=lambda name, dim: MatrixVectorStore())
     given = nodes(400)
     documents = [Document(text=node.text, id_=node.node_id) for node in given]

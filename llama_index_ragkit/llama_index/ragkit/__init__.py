@@ -14,12 +14,10 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.structured import StructuredExtractor
 from llama_index.ragkit.extraction.summarizers import LLMSummarizer, Summarizer
 from llama_index.ragkit.ids import content_id
-from llama_index.ragkit.index.builder import Builder
-from llama_index.ragkit.index.change import Change
+from llama_index.ragkit.index.builder import Builder, Change, Failure
 from llama_index.ragkit.index.combined_retriever import CombinedExplanation, CombinedRetriever
 from llama_index.ragkit.index.derived_index import DerivedIndex
-from llama_index.ragkit.index.engines import AutoRetriever
-from llama_index.ragkit.index.failure import Failure
+from llama_index.ragkit.index.engines import AutoRetriever, PipelineStore
 from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
@@ -27,10 +25,8 @@ from llama_index.ragkit.index.keywords import (
     PostprocessorKeywords,
     RetrieverKeywords,
 )
-from llama_index.ragkit.index.last_query import LastQuery
-from llama_index.ragkit.index.pipeline_store import PipelineStore
 from llama_index.ragkit.index.postprocessor import DerivedPostprocessor
-from llama_index.ragkit.index.query import FallbackEvent, Found, Query
+from llama_index.ragkit.index.query import FallbackEvent, Found, LastQuery, Query
 from llama_index.ragkit.index.retriever import DerivedRetriever, Explanation
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.prices import Prices

@@ -1,20 +1,17 @@
-"""`Builder`: derives and stores the data of a method, and reads what queries need of it."""
+"""`Builder`: derives and stores the data of a method from a `Change`, and reads what queries need of it."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Generic, cast
 
 import numpy as np
 from llama_index.core.schema import BaseNode
 from numpy.typing import NDArray
 
-from llama_index.ragkit.index.change import Change
-from llama_index.ragkit.index.contents import ViewContents
-from llama_index.ragkit.index.failure import Failure
+from llama_index.ragkit.index.contents import Config, State, ViewContents
 from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.index.state import Config, State
 from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import Steps, immediate, offload
 from llama_index.ragkit.storage.chunk_terms import ChunkTerms
@@ -27,8 +24,66 @@ from llama_index.ragkit.storage.selection import Selection, select_stored
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["Builder", "SummaryBuilder"]
+__all__ = ["Builder", "Change", "Failure", "SummaryBuilder", "stand_ins"]
+
+
+_NAMED = 5  # ids that are listed
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A step that failed after all retries.
+
+    Attributes
+    ----------
+    node_id : the node, summary or document that the step was for
+    step : the step that failed: the prompt, or else the kind of the component
+    reason : why it failed
+    by : the class that did the step without an LLM, if one did; "extract" for a report of Graph RAG, made of statements
+    """
+
+    node_id: str
+    step: str
+    reason: str
+    by: str = ""
+
+
+def stand_ins(failures: Sequence[Failure]) -> dict[str, str]:
+    """What stood in without an LLM -> how often, and for which nodes first."""
+    of: dict[str, list[str]] = {}
+    for failure in failures:
+        if failure.by:
+            of.setdefault(failure.by, []).append(failure.node_id)
+    return {
+        by: f"{len(ids)}: {', '.join(ids[:_NAMED])}{', ...' if len(ids) > _NAMED else ''}" for by, ids in of.items()
+    }
+
+
+@dataclass(frozen=True)
+class Change:
+    """The nodes that were added, changed or removed in one write.
+
+    Attributes
+    ----------
+    added : nodes with text to derive from, in canonical order; their rows are in the space "chunks"
+    vectors : one row for each of `added`
+    records : results of the extractor by node id; nodes that it failed at, or found nothing in, are missing
+    removed : ids of nodes whose rows were deleted from the space "chunks"; a node that changed is in both
+    before : a snapshot that has these rows, and perhaps others
+    repeated : ids of `added` that did not change: an earlier, incomplete write may have derived something from them
+        already
+    more : whether more nodes that were given together with these follow in later writes
+    """
+
+    added: Sequence[BaseNode] = ()
+    vectors: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float32))
+    records: dict[str, Record] = field(default_factory=dict)
+    removed: Sequence[str] = ()
+    before: Snapshot = field(default_factory=Snapshot.empty)
+    repeated: Collection[str] = ()
+    more: bool = False
 
 
 class Builder(ABC, Generic[Config, State]):

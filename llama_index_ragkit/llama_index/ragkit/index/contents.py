@@ -1,14 +1,13 @@
-"""What a query reads: all of an index in memory, or the part that one question needs."""
+"""What a query reads: the state of a method, over all of an index in memory or the part that one question needs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Generic
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.index.state import State
 from llama_index.ragkit.steps import Steps, gather, immediate
 from llama_index.ragkit.storage.external_store import AT_ONCE
 from llama_index.ragkit.storage.records import Record
@@ -16,8 +15,26 @@ from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.text.aligned_words import AlignedWords
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["IndexContents", "ViewContents"]
+__all__ = ["Config", "IndexContents", "IndexState", "State", "ViewContents"]
+
+
+class IndexState(Protocol):
+    """The interface of every method's state: the chunks that it was built from.
+
+    A state is immutable. A write builds a new one, and a query uses one throughout.
+    """
+
+    @property
+    def chunks(self) -> Snapshot:
+        """The rows of the space "chunks" that the state was built from."""
+
+
+Config = TypeVar("Config")
+
+
+State = TypeVar("State", bound=IndexState)
 
 
 @dataclass(frozen=True)

@@ -31,33 +31,41 @@ from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.html import Facts, InlinePage, Page, write
-from llama_index.ragkit.index.builder import Builder
-from llama_index.ragkit.index.components import check_components
-from llama_index.ragkit.index.copying import reduced
+from llama_index.ragkit.index.builder import Builder, Failure, stand_ins
+from llama_index.ragkit.index.contents import Config, State
 from llama_index.ragkit.index.description import describe_index
 from llama_index.ragkit.index.dry_run import DryRun, embedding_work
 from llama_index.ragkit.index.engines import NotAVectorStoreIndexError, engine_llm, llm_of_engine
-from llama_index.ragkit.index.failure import Failure, stand_ins
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
+    check_components,
     check_keywords,
+    choose_parameters,
+    field_defaults,
+    field_names,
     names_of,
     show_keywords,
     without_engine_keywords,
 )
-from llama_index.ragkit.index.last_query import LastQuery
-from llama_index.ragkit.index.parameters import choose_parameters, field_defaults, field_names
+from llama_index.ragkit.index.query import LastQuery
 from llama_index.ragkit.index.reader import QueryReader, reader_of
 from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.index.resuming import check_resumed, hold, incomplete_struct, resumable
-from llama_index.ragkit.index.serving import check_place, new_storage, open_storage
-from llama_index.ragkit.index.state import Config, State
-from llama_index.ragkit.index.write_parts import parts
+from llama_index.ragkit.index.serving import (
+    check_place,
+    check_resumed,
+    hold,
+    incomplete_struct,
+    new_storage,
+    no_collection,
+    open_storage,
+    reduced,
+    resumable,
+)
+from llama_index.ragkit.index.write_plan import parts
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.llm.prices import Prices
 from llama_index.ragkit.llm.text_windows import most_tokens
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
-from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import check_nodes, refuse_unstorable, with_stable_ids
 from llama_index.ragkit.storage.selection import Selection

@@ -1,21 +1,30 @@
-"""What core's engines and retrievers need from an index that is not a `VectorStoreIndex`."""
+"""What core's engines, retrievers and pipelines need from an index that is not a `VectorStoreIndex`."""
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.indices.vector_store.retrievers import VectorIndexAutoRetriever
 from llama_index.core.llms import LLM
 from llama_index.core.llms.utils import LLMType
-from llama_index.core.schema import QueryBundle
-from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreInfo, VectorStoreQuerySpec
+from llama_index.core.schema import BaseNode, QueryBundle
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    MetadataFilters,
+    VectorStoreInfo,
+    VectorStoreQuery,
+    VectorStoreQueryResult,
+    VectorStoreQuerySpec,
+)
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, UnsupportedStoreError
 from llama_index.ragkit.short_repr import ShortRepr
 
-__all__ = ["AutoRetriever", "NotAVectorStoreIndexError", "engine_llm", "llm_of_engine"]
+__all__ = ["AutoRetriever", "NotAVectorStoreIndexError", "PipelineStore", "engine_llm", "llm_of_engine"]
+
 
 _llm: ContextVar[LLMType | None] = ContextVar("ragkit_engine_llm", default=None)
 
@@ -87,3 +96,60 @@ class AutoRetriever(ShortRepr, VectorIndexAutoRetriever):
             **{"verbose": self._verbose, **self._kwargs, **inferred}, filters=filters
         )
         return retriever
+
+
+class PipelineStore(BasePydanticVectorStore):
+    """What a pipeline adds is inserted into an index, with its vectors; what it deletes is deleted there.
+
+    With it, `DocstoreStrategy.UPSERTS` replaces changed documents in the index, and `UPSERTS_AND_DELETE` also deletes
+    those that are no longer given. Core passes on only nodes with embeddings, so the last transformation is the
+    embedding model of the index.
+
+    Parameters
+    ----------
+    index : the index, of any method
+    """
+
+    stores_text: bool = True
+    _index: Any = PrivateAttr()
+
+    def __init__(self, index: Any) -> None:
+        super().__init__(stores_text=True)
+        self._index = index
+
+    @classmethod
+    def class_name(cls) -> str:
+        """The name that core shows."""
+        return "PipelineStore"
+
+    @property
+    def client(self) -> Any:
+        """The index."""
+        return self._index
+
+    def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        """Insert nodes; returns their ids."""
+        self._index.insert_nodes(list(nodes))
+        return [node.node_id for node in nodes]
+
+    async def async_add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
+        """As :meth:`add`."""
+        await self._index.ainsert_nodes(list(nodes))
+        return [node.node_id for node in nodes]
+
+    def delete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """Delete a document, its text included."""
+        self._index.delete_ref_doc(ref_doc_id, delete_from_docstore=True)
+
+    async def adelete(self, ref_doc_id: str, **delete_kwargs: Any) -> None:
+        """As :meth:`delete`."""
+        await self._index.adelete_ref_doc(ref_doc_id, delete_from_docstore=True)
+
+    def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
+        """Not supported: the index has a retriever of its own.
+
+        Raises
+        ------
+        UnsupportedStoreError
+        """
+        raise UnsupportedStoreError("A PipelineStore only takes what a pipeline writes: ask index.as_retriever().")

@@ -6,10 +6,12 @@ rejects other names, and :func:`show_keywords` writes the names into the signatu
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, update_wrapper
-from types import FunctionType
-from typing import Any, TypedDict
+from types import FunctionType, NoneType
+from typing import Any, TypedDict, get_args
 
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
@@ -18,29 +20,39 @@ from llama_index.core.chat_engine import (
     SimpleChatEngine,
 )
 from llama_index.core.embeddings.utils import EmbedType
+from llama_index.core.llms import LLM
 from llama_index.core.llms.utils import LLMType
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import TransformComponent
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
+from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.index.resources import CacheType
 from llama_index.ragkit.llm.completion import Mode
 from llama_index.ragkit.llm.prices import Prices
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.validation import Fallback, OnError, did_you_mean
+from llama_index.ragkit.validation import Fallback, OnError, check_component, did_you_mean
 
 __all__ = [
     "IndexKeywords",
     "LLMRetrieverKeywords",
     "PostprocessorKeywords",
     "RetrieverKeywords",
+    "check_components",
     "check_keywords",
+    "choose_parameters",
+    "field_defaults",
+    "field_names",
     "names_of",
     "show_keywords",
     "without_engine_keywords",
 ]
+
+
+_LANGCHAIN = {"llm": "BaseLanguageModel", "embed_model": "Embeddings"}  # classes that core adapts
 
 
 class IndexKeywords(TypedDict, total=False):
@@ -169,3 +181,87 @@ def _signature(function: Callable[..., Any], keywords: type, defaults: Mapping[s
         if name not in taken
     ]
     return signature.replace(parameters=[*plain, *named])
+
+
+def check_components(method: str, given: Mapping[str, Any], *examples: Callable[[], NodeExtractor] | None) -> None:
+    """Check the components among the keywords of an index.
+
+    Parameters
+    ----------
+    method : that of the index
+    examples : extractors of the method, for the message
+
+    Raises
+    ------
+    ConfigurationError
+        If one is a class, a text or another object that cannot do the work, or belongs to another method.
+    """
+    parts = {name: part for name, part in given.items() if part is not None}
+    names = [f"{getattr(example, '__name__', example)}()" for example in examples if example is not None]
+    such_as = f", such as {' or '.join(dict.fromkeys(names))}" if names else ""
+    if "extractor" in parts:
+        wanted = f"an extractor for {method!r}{such_as}"
+        check_component("extractor", parts["extractor"], NodeExtractor, wanted, method)
+    if "summarizer" in parts:
+        wanted = "a summarizer, such as LLMSummarizer() or ExtractiveSummarizer()"
+        check_component("summarizer", parts["summarizer"], Summarizer, wanted)
+    if "vector_store" in parts:
+        check_component("vector_store", parts["vector_store"], ("add", "delete", "query"), "a vector store")
+    for name, kind, wanted in (
+        ("llm", LLM, 'an LLM of LlamaIndex, or "default"'),
+        ("embed_model", BaseEmbedding, 'an embedding model of LlamaIndex, or a text such as "local"'),
+    ):
+        part = parts.get(name)
+        adapted = any(base.__name__ == _LANGCHAIN[name] for base in type(part).__mro__)
+        if part is not None and not isinstance(part, str) and not adapted:
+            check_component(name, part, kind, wanted)
+
+
+def field_names(config_cls: type[Any]) -> tuple[str, ...]:
+    """The parameters of a config class, a dataclass."""
+    return tuple(field.name for field in fields(config_cls))
+
+
+def field_defaults(config_cls: type[Any]) -> dict[str, Any]:
+    """The defaults of the parameters of a config class."""
+    return {field.name: field.default for field in fields(config_cls) if field.default is not MISSING}
+
+
+def choose_parameters(
+    config_cls: type[Any], stored: Mapping[str, Any], given: Mapping[str, Any], *, fixed: bool
+) -> Any:
+    """The parameters of an index: those passed, else those it was built with, else the defaults.
+
+    Parameters
+    ----------
+    config_cls : a dataclass with a default for every parameter
+    stored : what the index was built with; empty for a new one
+    given : the user's values; None stands for no value, unless the parameter can be None
+    fixed : whether stored parameters cannot be changed
+
+    Raises
+    ------
+    ConfigurationError
+        If a fixed parameter is passed with a value other than that of the build, or a value is out of range.
+    """
+    names = field_names(config_cls)
+    optional = {field.name for field in fields(config_cls) if NoneType in get_args(field.type)}
+    before = {name: stored[name] for name in names if name in stored}
+    for field in fields(config_cls):
+        if is_dataclass(field.default):  # its values were parameters of their own in earlier versions
+            kind: type[Any] = type(field.default)
+            values = {**stored, **stored.get(field.name, {})}
+            before[field.name] = kind(**{name: values[name] for name in field_names(kind) if name in values})
+    chosen = {name: _plain(given[name]) for name in names if given.get(name) is not None}
+    chosen.update({name: None for name in optional if name in given and given[name] is None})
+    config = config_cls(**{**before, **chosen})
+    changed = [name for name in chosen if fixed and name in before and before[name] != chosen[name]]
+    if changed:
+        differences = ", ".join(f"{name}={before[name]!r}, not {chosen[name]!r}" for name in changed)
+        raise ConfigurationError(f"The index was built with {differences}. Leave it out, or build a new index.")
+    return config
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy number converted to Python, since parameters are stored as JSON."""
+    return value.item() if hasattr(value, "item") else value

@@ -1,4 +1,4 @@
-"""`Query` and `Found`: the input and output of a method's search."""
+"""`Query`, `Found` and `LastQuery`: the input and output of a method's search."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,18 +12,19 @@ from llama_index.core.schema import QueryBundle, QueryType
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.chunk_scores import SharedQuestion
-from llama_index.ragkit.index.contents import IndexContents, ViewContents
+from llama_index.ragkit.index.contents import IndexContents, State, ViewContents
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
-from llama_index.ragkit.index.state import State
 from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.text.lexical_index import FullScore
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask
 
-__all__ = ["FallbackEvent", "Found", "Query", "SearchOutcome", "as_bundle", "report_fallback"]
+__all__ = ["FallbackEvent", "Found", "LastQuery", "Query", "SearchOutcome", "as_bundle", "report_fallback"]
+
 
 dispatcher = get_dispatcher(__name__)
 
@@ -193,3 +194,20 @@ class Query(Generic[State]):
             return Nearness.of(near, np.zeros(len(near)), lexical_weight, self.allowed)
         words, full_score = (yield from self.lexical_scores()), (yield from self.full_score())
         return Nearness.of(near, words, lexical_weight, self.allowed, full_score)
+
+
+@dataclass(frozen=True)
+class LastQuery:
+    """The last query and its answer, which the page of the index shows.
+
+    Attributes
+    ----------
+    answer : ids of the nodes with their scores, in the order of the answer
+    found : further results that the page of the method shows
+    selection : which chunks the question was restricted to, and the page with it
+    """
+
+    question: str
+    answer: Sequence[tuple[str, float]]
+    found: Any
+    selection: Selection

@@ -8,10 +8,10 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import Builder
+from llama_index.ragkit.index.contents import State
 from llama_index.ragkit.index.matching import match_nodes, matched_in
 from llama_index.ragkit.index.query import Query
 from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.index.state import State
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.steps import Steps, immediate
 from llama_index.ragkit.storage.index_storage import IndexStorage

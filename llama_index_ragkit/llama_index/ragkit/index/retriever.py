@@ -18,15 +18,20 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.chunk_scores import ChunkScores, SharedQuestion
+from llama_index.ragkit.index.contents import State
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.description import describe_retriever
-from llama_index.ragkit.index.keywords import RetrieverKeywords, check_keywords, names_of, show_keywords
-from llama_index.ragkit.index.last_query import LastQuery
-from llama_index.ragkit.index.parameters import field_defaults, field_names
-from llama_index.ragkit.index.query import Query, SearchOutcome, as_bundle, report_fallback
+from llama_index.ragkit.index.keywords import (
+    RetrieverKeywords,
+    check_keywords,
+    field_defaults,
+    field_names,
+    names_of,
+    show_keywords,
+)
+from llama_index.ragkit.index.query import LastQuery, Query, SearchOutcome, as_bundle, report_fallback
 from llama_index.ragkit.index.reader import ReadRequest
 from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, take_nodes
-from llama_index.ragkit.index.state import State
 from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.context_window import prompt_room
 from llama_index.ragkit.llm.prompts import PromptHolder

@@ -10,8 +10,7 @@ from typing import Any
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.extraction.failure_watch import FailureWatch, all_failed
 from llama_index.ragkit.extraction.summarizers import Summarizer
-from llama_index.ragkit.index.builder import SummaryBuilder
-from llama_index.ragkit.index.failure import Failure
+from llama_index.ragkit.index.builder import Failure, SummaryBuilder
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.writer import IndexWriter
 from llama_index.ragkit.llm.usage import counted

@@ -5,8 +5,8 @@ from typing import Any, Generic
 
 from llama_index.ragkit.errors import CacheRequiredError, ExtractorMismatchError, UnsupportedStoreError
 from llama_index.ragkit.index.builder import Builder
+from llama_index.ragkit.index.contents import State
 from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.index.state import State
 from llama_index.ragkit.llm.embeddings import check_model
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage

@@ -1,12 +1,21 @@
-"""`plan_write`: which nodes of a write are embedded, extracted, stored and removed, as a pure function."""
+"""Which nodes of a write are embedded, extracted, stored and removed, and in which parts; pure functions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from llama_index.core.schema import BaseNode
 
 from llama_index.ragkit.storage.manifest import NodeEntry
+from llama_index.ragkit.storage.nodes import sort_key
 
-__all__ = ["GivenNode", "WritePlan", "plan_write"]
+__all__ = ["GivenNode", "WritePlan", "first_part", "parts", "plan_write"]
+
+
+NodeT = TypeVar("NodeT", bound=BaseNode)
+
+AT_ONCE = 1_000
+"""Documents, or nodes, of a part: few enough for readers to see the index grow."""
 
 
 class Embedded(Protocol):
@@ -107,3 +116,25 @@ def plan_write(
         changed={node_id: known[node_id] for node_id in write if node_id in known and node_id not in repeated},
         obsolete={node_id: entry for node_id, entry in (stored or {}).items() if node_id not in given},
     )
+
+
+def first_part(given: Sequence[NodeT]) -> Sequence[NodeT]:
+    """The first thousand in canonical order, in the order in which they are given; all if there are no more.
+
+    Their order is that of hashes, so they are a random sample, with which every index measures
+    (:mod:`llama_index.ragkit.index.advantage`), in stores as in memory.
+    """
+    if len(given) <= AT_ONCE:
+        return given
+    first = {each.node_id for each in sorted(given, key=sort_key)[:AT_ONCE]}
+    return [each for each in given if each.node_id in first]
+
+
+def parts(given: Sequence[NodeT]) -> Iterator[tuple[Sequence[NodeT], bool]]:
+    """The parts, and whether others follow: :func:`first_part`, then the others as they are given."""
+    first = first_part(given)
+    written = {each.node_id for each in first}
+    rest = [each for each in given if each.node_id not in written]
+    yield first, bool(rest)
+    for start in range(0, len(rest), AT_ONCE):
+        yield rest[start : start + AT_ONCE], start + AT_ONCE < len(rest)

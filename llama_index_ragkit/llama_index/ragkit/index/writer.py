@@ -25,14 +25,11 @@ from llama_index.ragkit.errors import (
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.index.build_report import BuildReport
-from llama_index.ragkit.index.builder import Builder
-from llama_index.ragkit.index.change import Change
-from llama_index.ragkit.index.contents import IndexContents
-from llama_index.ragkit.index.failure import Failure
-from llama_index.ragkit.index.last_query import LastQuery
+from llama_index.ragkit.index.builder import Builder, Change, Failure
+from llama_index.ragkit.index.contents import IndexContents, State
 from llama_index.ragkit.index.preparation import Preparation, Vectors
+from llama_index.ragkit.index.query import LastQuery
 from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.index.state import State
 from llama_index.ragkit.index.write_checks import WriteChecks
 from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
 from llama_index.ragkit.llm.usage import counted

@@ -8,8 +8,7 @@ from typing import Any
 
 from llama_index.ragkit.errors import ConcurrentWriteError, ToolArgumentError
 from llama_index.ragkit.extras import need
-from llama_index.ragkit.serve.index_tools import IndexTools
-from llama_index.ragkit.serve.limits import MOST_FILTERS, MOST_QUESTION_CHARACTERS, MOST_RESULTS
+from llama_index.ragkit.serve.index_tools import MOST_FILTERS, MOST_QUESTION_CHARACTERS, MOST_RESULTS, IndexTools
 from llama_index.ragkit.serve.token import BearerToken, check_reachable, check_token
 
 __all__ = ["mcp_server"]

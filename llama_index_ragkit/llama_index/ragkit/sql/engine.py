@@ -20,8 +20,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from llama_index.ragkit.errors import ConfigurationError, ReadOnlyError, StorageError
 from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.llm import sqlite_layout
+from llama_index.ragkit.lock import Slots
 from llama_index.ragkit.redaction import redact
-from llama_index.ragkit.slots import Slots
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.validation import check_count
 

@@ -11,9 +11,15 @@ from sqlalchemy import Engine, text
 
 from llama_index.ragkit.sql.arrays import integer_id
 from llama_index.ragkit.sql.engine import reading, writing
-from llama_index.ragkit.sql.lexical_rows import AskedStem, IndexSize, LexicalRows, StoredTexts
+from llama_index.ragkit.sql.lexical_rows import (
+    LEXICAL_COLUMNS,
+    AskedStem,
+    IndexSize,
+    LexicalRows,
+    StoredTexts,
+    lexical_tables,
+)
 from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores, times_among
-from llama_index.ragkit.sql.lexical_tables import LEXICAL_COLUMNS, lexical_tables
 from llama_index.ragkit.storage.labels import LABEL, CountedTexts, LabelledTexts, labels_in, passing_texts
 from llama_index.ragkit.text.lexical_index import (
     FullScore,
@@ -34,7 +40,7 @@ _ANALYZED = 1000  # from this many texts on PostgreSQL takes statistics whenever
 
 
 class SQLLexicalIndex:
-    """Texts by their words, in an SQL database; see `llama_index.ragkit.sql.lexical_tables`.
+    """Texts by their words, in an SQL database; see `llama_index.ragkit.sql.lexical_rows`.
 
     Scores equal those of :class:`~llama_index.ragkit.text.lexical_index.LexicalIndex` to the last bit, and none of the
     best texts is missed. A question is stemmed in its own language, and finds all words with the same stems in that

@@ -15,8 +15,7 @@ from llama_index.ragkit.sql.engine import in_turn, snapshot, transaction
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
-from llama_index.ragkit.sql.shared_engine import share_engine
-from llama_index.ragkit.sql.vector_store_on_demand import MakesStores
+from llama_index.ragkit.sql.vector_store_on_demand import MakesStores, share_engine
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT
 from llama_index.ragkit.storage.records import Records

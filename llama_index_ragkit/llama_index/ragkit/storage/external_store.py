@@ -24,8 +24,8 @@ from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, call, gather, offload
 from llama_index.ragkit.storage.postgres_vectors import PostgresVectors
+from llama_index.ragkit.vectors.filters import relaxed
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
-from llama_index.ragkit.vectors.relaxed_filters import relaxed
 
 __all__ = ["AT_ONCE", "QUOTING", "ExternalVectorStore", "search_at_once"]
 

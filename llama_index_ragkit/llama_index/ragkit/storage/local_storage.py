@@ -13,7 +13,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.local_stores import LocalStores
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces, version_tag
-from llama_index.ragkit.storage.persisted_states import remember
+from llama_index.ragkit.storage.persist import remember
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.storage.vector_spaces import VectorSpace

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,16 +16,18 @@ from fsspec.implementations.local import LocalFileSystem  # type: ignore[import-
 from llama_index.core.constants import DATA_KEY, TYPE_KEY
 from llama_index.core.storage.docstore.simple_docstore import SimpleDocumentStore
 from llama_index.core.storage.index_store.simple_index_store import SimpleIndexStore
+from llama_index.core.storage.index_store.types import BaseIndexStore
 from llama_index.core.storage.kvstore.simple_kvstore import SimpleKVStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import NAMESPACE_SEP, SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.core_internals import docstore_tables, index_entries
-from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, MissingSpaceError
+from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, HalfWrittenError, MissingSpaceError
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.storage.file_kvstore import FileKVStore
 from llama_index.ragkit.storage.folders import (
+    RemoteFolder,
     complete_state,
     exclusive,
     is_temporary,
@@ -33,12 +36,15 @@ from llama_index.ragkit.storage.folders import (
     signature,
     temporary_folder,
 )
-from llama_index.ragkit.storage.persisted_states import refuse_newer, remember
-from llama_index.ragkit.storage.remote_folders import RemoteFolder
+from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.vectors.array_file import ARRAYS, array_path
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 
-__all__ = ["load_storage_context", "persist"]
+__all__ = ["load_storage_context", "persist", "refuse_newer", "remember"]
+
+
+# The token of each index when it was last read from, or written to, a folder.
+_last_read: "weakref.WeakKeyDictionary[BaseIndexStore, dict[str, str]]" = weakref.WeakKeyDictionary()
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +56,51 @@ _OF_FILE_SYSTEM = "lost+found"  # in the root of a volume
 _PROTOCOL = re.compile(r"(\w[\w+.-]+)://")
 _ATTEMPTS = 20
 _LONGEST_WAIT = 0.5
+
+
+def remember(context: StorageContext, tokens: Mapping[str, str] | None = None) -> None:
+    """The context and the folder hold the same state now.
+
+    Parameters
+    ----------
+    tokens : of the indexes that were read, by id; None for all of the context
+    """
+    store = context.index_store
+    _last_read.setdefault(store, {}).update(_tokens(store) if tokens is None else tokens)
+
+
+def refuse_newer(context: StorageContext, folder: Path, name: str = "") -> None:
+    """Check that a folder holds what the context was read from or last saved as.
+
+    Parameters
+    ----------
+    name : what to call the folder in an error [its path]
+
+    Raises
+    ------
+    ConcurrentWriteError
+        If another process has saved an index of the context since then.
+    """
+    path = folder / "index_store.json"
+    if not path.exists():
+        return
+    try:
+        saved = _tokens(SimpleIndexStore.from_persist_path(str(path)))
+    except Exception:  # damaged: there is nothing in it that could be lost
+        return
+    own, read = _tokens(context.index_store), _last_read.get(context.index_store, {})
+    for index_id, token in saved.items():
+        if token and index_id in own and token not in (own[index_id], read.get(index_id)):
+            raise ConcurrentWriteError(
+                f"Another process has saved index {index_id!r} to {name or folder} since it was read here, and would "
+                "lose what it wrote. Load the folder again and repeat the writes, or persist to another folder. The "
+                "folder was not changed."
+            )
+
+
+def _tokens(store: BaseIndexStore) -> dict[str, str]:
+    structs = store.index_structs()
+    return {struct.index_id: struct.token for struct in structs if isinstance(struct, DerivedStruct)}
 
 
 def persist(

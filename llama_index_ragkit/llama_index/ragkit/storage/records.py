@@ -12,8 +12,8 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore
 from llama_index.ragkit.steps import Steps, call, run_steps
+from llama_index.ragkit.storage.docstore import clean, delete_keys, get_keys, outlives_the_process
 from llama_index.ragkit.storage.file_kvstore import FileKVStore
-from llama_index.ragkit.storage.many_keys import clean, delete_keys, get_keys, outlives_the_process
 from llama_index.ragkit.vectors.array_file import ArrayFile
 
 __all__ = ["Record", "Records"]

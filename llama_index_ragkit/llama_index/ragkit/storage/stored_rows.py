@@ -1,20 +1,25 @@
-"""The rows of a space in stores as JSON records: id, sort key, document and metadata, and the vector where the store
-does not return it as it was written."""
+"""The rows of a space in stores as JSON records, and under which ids their vectors lie in the vector store.
+
+A record has id, sort key, document and metadata, and the vector where the store does not return it as it was written.
+"""
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.ids import content_id
+from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["VECTOR", "counted", "described", "joined", "recorded"]
+__all__ = ["VECTOR", "RowVersions", "counted", "described", "joined", "recorded"]
+
 
 VECTOR = "v"
 """The key of a record's vector."""
@@ -60,3 +65,64 @@ def _vector(record: Record) -> NDArray[np.float32]:
 
 def _row(record: Record) -> RowRecord:
     return RowRecord(record["id"], record["ref"], record["key"], json.dumps(record["meta"]))
+
+
+class RowVersions:
+    """Under which ids the rows of a space lie in a vector store, and which of them are to be deleted there.
+
+    Vector stores take no part in transactions. So a row that replaces another gets an id of its own in the store, and
+    the old one stays there until the write is committed: whoever reads the records as they were before finds its
+    vector.
+
+    Parameters
+    ----------
+    space : its name
+    records : of the index
+    """
+
+    def __init__(self, space: str, records: Records) -> None:
+        self._records = records
+        self._replacing = f"versions/{space}"  # keys of rows, by the ids in the store that are not their keys
+        self._doomed = f"doomed/{space}"
+
+    @staticmethod
+    def in_store(key: str, record: Record) -> str:
+        """The id in the store of the row with this key: the key, or another id where it has replaced a row."""
+        version = record.get("version", 0)
+        return content_id("version", key, str(version)) if version else key
+
+    def versioned(self, records: Mapping[str, Record]) -> Steps[dict[str, Record]]:
+        """Records with the first versions whose ids in the store are not those of rows to be deleted there, by key.
+
+        A node that changed is removed and put by the same write: its old row is still in the store.
+        """
+        found = dict(records)
+        while True:
+            ids = {key: self.in_store(key, record) for key, record in found.items()}
+            doomed = yield from self._records.get_many(self._doomed, list(ids.values()))
+            if not doomed:
+                break
+            for key, one in ids.items():
+                if one in doomed:
+                    found[key] = {**found[key], "version": found[key].get("version", 0) + 1}
+        yield from self._records.put(self._replacing, [(one, {"key": key}) for key, one in ids.items() if one != key])
+        return found
+
+    def replaced(self, ids: Sequence[str]) -> Steps[list[str]]:
+        """The keys of rows that lie under some of these ids in the store, which are not their keys."""
+        found = yield from self._records.get_many(self._replacing, ids)
+        return [version["key"] for version in found.values()]
+
+    def forget(self, records: Mapping[str, Record]) -> Steps[None]:
+        """Note that the vectors of rows are to be deleted, by their records by key."""
+        ids = [self.in_store(key, record) for key, record in records.items()]
+        yield from self._records.put(self._doomed, [(one, {}) for one in ids])
+        yield from self._records.delete(self._replacing, [one for one in ids if one not in records])
+
+    def doomed(self) -> Steps[list[str]]:
+        """The ids that are to be deleted in the store."""
+        return list((yield from self._records.get_all(self._doomed)))
+
+    def settled(self, ids: Sequence[str]) -> Steps[None]:
+        """Note that ids were deleted in the store."""
+        yield from self._records.delete(self._doomed, ids)

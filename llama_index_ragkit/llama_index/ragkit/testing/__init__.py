@@ -15,8 +15,12 @@ need("pytest", "llama_index.ragkit.testing", "llama-index-ragkit[testing]").regi
 )
 
 from llama_index.ragkit.testing.corpus import chunks, texts_and_scores  # noqa: E402
-from llama_index.ragkit.testing.fault_places import FaultPlace  # noqa: E402
-from llama_index.ragkit.testing.faults import Fault, FaultyKVStore, faulty_context  # noqa: E402
+from llama_index.ragkit.testing.faults import (  # noqa: E402
+    Fault,
+    FaultPlace,
+    FaultyKVStore,
+    faulty_context,
+)
 from llama_index.ragkit.testing.index_kit import (  # noqa: E402
     FaultTests,
     IndexConformance,

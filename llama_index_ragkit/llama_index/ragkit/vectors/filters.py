@@ -1,4 +1,6 @@
-"""Metadata filters as row masks: each predicate is evaluated once per distinct value, not once per row.
+"""Metadata filters as row masks, and the part of them that another vector store can check.
+
+Each predicate is evaluated once per distinct value, not once per row.
 
 The meaning of every operator is that of `build_metadata_filter_fn` in llama-index-core 0.14, also under
 older cores, whose own in-memory store differs (0.13 has no NOT, lets a missing value fail "!=" and
@@ -19,9 +21,11 @@ Beyond core, groups may be nested; core raises ValueError for that.
 """
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from math import isfinite
+from typing import Any, Literal
 
 import numpy as np
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
@@ -29,7 +33,16 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["matches", "select"]
+__all__ = ["Compared", "is_comparable", "matches", "relaxed", "select"]
+
+
+_MOST = 100  # conditions of one group; the whole filter is checked again here, so the others are not needed
+_WHOLE = 10**15  # Python writes a float below this without an exponent
+_NO_METADATA = frozenset({"ref_doc_id", "doc_id", "document_id", "_node_type"})  # stores have names of their own for it
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # dots and brackets are paths in some stores
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # PostgreSQL's texts hold neither
+
+Compared = Literal["as here", "as JSON", "as text"]
 
 
 def _text_match(have: Any, want: Any) -> bool:
@@ -55,6 +68,8 @@ _TESTS: dict[FilterOperator, Callable[[Any, Any], Any]] = {
     FilterOperator.TEXT_MATCH_INSENSITIVE: lambda have, want: _text_match(_lower(have), _lower(want)),
     FilterOperator.IS_EMPTY: lambda have, want: have in ("", []),
 }
+
+
 _MISSING = frozenset({FilterOperator.NE, FilterOperator.NIN, FilterOperator.IS_EMPTY})  # match a missing value
 
 
@@ -145,3 +160,76 @@ def _one(snapshot: Snapshot, filter_: MetadataFilter, rows: Mask) -> Mask:
                 "type under this key, or restrict the search (node_ids, doc_ids) to rows that have it."
             )
     return np.array(verdicts, np.bool_)[codes]
+
+
+def relaxed(filters: MetadataFilters | None, values: Compared) -> MetadataFilters | None:
+    """A filter that passes all rows that pass `filters`, and perhaps others; None if it would pass all rows.
+
+    Conditions on the document and on the class of a node are left out. Each of the others asks for the texts of a
+    metadata value (operator IN), where it stands for equality. For a store that compares as the index does, it may also
+    be a condition of `filters`, which then passes rows without the key: a value may not be in the store, see
+    :func:`is_comparable`.
+
+    Parameters
+    ----------
+    values : how the store compares: "as here" as :mod:`llama_index.ragkit.vectors.filters` does; "as JSON" numbers by
+        their JSON text; "as text" texts alone. Then conditions on numbers and on keys that are not plain names are left
+        out, since stores differ in how they read them
+    """
+    if filters is None or filters.condition == FilterCondition.NOT:
+        return None
+    parts = [_relaxed_part(part, values) for part in filters.filters]
+    kept = [part for part in parts if part is not None]
+    is_or = filters.condition == FilterCondition.OR
+    if not kept or (is_or and (len(kept) < len(parts) or len(kept) > _MOST)):
+        return None
+    return MetadataFilters(filters=kept[:_MOST], condition=filters.condition)
+
+
+def is_comparable(value: object) -> bool:
+    """Whether stores get this key or value of metadata: a text, a truth value or a finite number."""
+    if isinstance(value, str):
+        return not _UNSTORABLE.search(value)
+    return isinstance(value, int) or (isinstance(value, float) and isfinite(value))
+
+
+def _relaxed_part(part: MetadataFilter | MetadataFilters, values: Compared) -> MetadataFilter | MetadataFilters | None:
+    if isinstance(part, MetadataFilters):
+        return relaxed(part, values)
+    if part.key in _NO_METADATA:
+        return None
+    texts = _one_of_texts(part, numbers=values == "as JSON")
+    if texts is not None or values != "as here":
+        return texts
+    not_stored = MetadataFilter(key=part.key, value=None, operator=FilterOperator.IS_EMPTY)
+    return MetadataFilters(filters=[part, not_stored], condition=FilterCondition.OR)
+
+
+def _one_of_texts(part: MetadataFilter, numbers: bool) -> MetadataFilter | None:
+    if part.operator == FilterOperator.EQ:
+        values: object = [part.value]
+    else:
+        values = part.value if part.operator == FilterOperator.IN else None
+    if not isinstance(values, list) or not values or not is_comparable(part.key):
+        return None
+    kinds = (str, int) if numbers else (str,)
+    if not all(isinstance(value, kinds) and is_comparable(value) for value in values):
+        return None
+    if not numbers and not _PLAIN_KEY.fullmatch(part.key):
+        return None
+    texts = [_texts(value) for value in values]
+    if None in texts:
+        return None
+    distinct = list(dict.fromkeys(text for some in texts for text in some or ()))
+    return MetadataFilter(key=part.key, value=distinct, operator=FilterOperator.IN)
+
+
+def _texts(value: str | int) -> list[str] | None:
+    """The JSON texts of everything that equals a value in Python; None if there are too many."""
+    if isinstance(value, str):
+        return [value]
+    number = int(value)
+    if abs(number) >= _WHOLE:
+        return None
+    truth = {0: ["-0.0", "false"], 1: ["true"]}.get(number, [])
+    return [str(number), f"{number}.0", *truth]

@@ -28,11 +28,11 @@ from llama_index.ragkit.vectors.kernels import (
     squared_norms,
     top_k,
 )
-from llama_index.ragkit.vectors.leases import LeasedRows
 from llama_index.ragkit.vectors.pairs import Candidates, head_length, pairs_between
 from llama_index.ragkit.vectors.row_buffer import (
     Codes,
     Column,
+    LeasedRows,
     Line,
     Record,
     Storage,

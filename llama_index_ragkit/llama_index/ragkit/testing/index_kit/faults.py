@@ -14,8 +14,7 @@ from llama_index.core import Document, StorageContext
 from llama_index.core.node_parser import SentenceSplitter
 
 from llama_index.ragkit.testing.corpus import TEXTS
-from llama_index.ragkit.testing.fault_places import FaultPlace, MemoryPlace
-from llama_index.ragkit.testing.faults import Fault, FaultKind, InjectedError, Killed
+from llama_index.ragkit.testing.faults import Fault, FaultKind, FaultPlace, InjectedError, Killed, MemoryPlace
 from llama_index.ragkit.testing.index_kit.harness import Index, IndexHarness
 
 __all__ = ["FaultTests"]

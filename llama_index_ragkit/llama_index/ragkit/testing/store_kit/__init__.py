@@ -26,11 +26,6 @@ from llama_index.ragkit.testing.store_kit.key_value_stores import (
     KeyValueValueTests,
 )
 from llama_index.ragkit.testing.store_kit.vector_harness import VectorStoreHarness
-from llama_index.ragkit.testing.store_kit.vector_lifecycle import (
-    VectorAsyncTests,
-    VectorPersistTests,
-    VectorThreadTests,
-)
 from llama_index.ragkit.testing.store_kit.vector_reads import (
     VectorDocumentIdTests,
     VectorEmptyTests,
@@ -41,13 +36,16 @@ from llama_index.ragkit.testing.store_kit.vector_reads import (
     VectorQueryTests,
     VectorTextTests,
 )
-from llama_index.ragkit.testing.store_kit.vector_stores import VectorStoreConformance
-from llama_index.ragkit.testing.store_kit.vector_writes import (
+from llama_index.ragkit.testing.store_kit.vector_stores import (
     VectorAddTests,
+    VectorAsyncTests,
     VectorClearTests,
     VectorDeleteNodesTests,
     VectorDeleteTests,
+    VectorPersistTests,
     VectorReplaceTests,
+    VectorStoreConformance,
+    VectorThreadTests,
 )
 
 __all__ = [
