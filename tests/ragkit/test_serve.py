@@ -22,7 +22,7 @@ from llama_index.ragkit.errors import (
     ToolArgumentError,
 )
 from llama_index.ragkit.serve import IndexTools, load_stored, mcp_server
-from llama_index.ragkit.serve.command import main
+from llama_index.ragkit.serve.__main__ import main
 from llama_index.ragkit.serve.token import TOKEN_VARIABLE, read_token
 from llama_index.ragkit.testing import HashEmbedding
 

@@ -13,10 +13,6 @@ def need(module: str, purpose: str, extra: str) -> Any:
     ----------
     purpose : what needs it, such as "to_networkx()"
     extra : the distribution and its extra, such as "llama-index-hipporag[networkx]"
-
-    Raises
-    ------
-    ImportError
     """
     try:
         return import_module(module)

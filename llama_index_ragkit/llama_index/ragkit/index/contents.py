@@ -67,7 +67,7 @@ class IndexContents(Generic[State]):
         return self._words.scores(question, allowed)
 
     def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
-        """Both :meth:`lexical_scores` and the one of :meth:`full_scores`, for which the words are looked up once."""
+        """Both :meth:`lexical_scores` and the one of :meth:`full_scores`; the words are looked up once."""
         scores, full_score = self._words.scored(question, allowed)
         return scores, full_score._replace(advantage=self.advantage)
 
@@ -78,7 +78,7 @@ class IndexContents(Generic[State]):
         ----------
         allowed : see :meth:`lexical_scores`
         """
-        return [found._replace(advantage=self.advantage) for found in self._words.full_scores(texts, allowed)]
+        return self._words.full_scores(texts, allowed)
 
     @immediate
     def including(self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int) -> "IndexContents[State]":
@@ -134,8 +134,7 @@ class ViewContents(Generic[State]):
 
     def full_scores(self, texts: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> list[FullScore]:
         """As :meth:`IndexContents.full_scores`; how rare a word is, is counted over all chunks of the index."""
-        found = self.stored.full_scores(texts, self.selection)
-        return [each._replace(advantage=self.advantage) for each in found]
+        return self.stored.full_scores(texts, self.selection)
 
     def including(
         self, texts: Sequence[str], vectors: NDArray[np.float32], wanted: int

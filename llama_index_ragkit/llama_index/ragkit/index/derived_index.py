@@ -48,7 +48,7 @@ from llama_index.ragkit.index.keywords import (
     without_engine_keywords,
 )
 from llama_index.ragkit.index.query import LastQuery
-from llama_index.ragkit.index.reader import QueryReader, reader_of
+from llama_index.ragkit.index.reader import PartReader, QueryReader
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.serving import (
     check_place,
@@ -391,7 +391,10 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         )
         parameters = asdict(self._config)  # type: ignore[call-overload]
         self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method, self._llm_work_of)
-        self._reader = reader_of(storage, self._builder, self._writer, self._resources)
+        of_memory = self._writer, self._resources
+        self._reader: QueryReader[State] = (
+            QueryReader(*of_memory) if storage.is_whole else PartReader(*of_memory, storage, self._builder)
+        )
 
     def _llm_work_of(self, nodes: Sequence[BaseNode]) -> Estimate:
         resources = self._resources

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
@@ -124,8 +123,12 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         """
         index: DerivedIndex[Any, Any] = self._index
         vector = yield from index.reader.vector(bundle)
-        among = partial(index.reader.among, nodes, ReadRequest(bundle, vector, Selection(self.filters)))
-        return (yield from index.writer.in_one_generation(partial(_worked, among, work)))
+        asked = ReadRequest(bundle, vector, Selection(self.filters))
+
+        def worked() -> Steps[T]:
+            return (yield from work(*(yield from index.reader.among(nodes, asked))))
+
+        return (yield from index.writer.in_one_generation(worked))
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)[: self.top_n]
@@ -149,10 +152,3 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         return await arun_steps(self._steps(nodes, query_bundle))
-
-
-def _worked(
-    among: Callable[[], Steps[tuple[Query[Any] | None, list[str | None]]]],
-    work: Callable[[Query[Any] | None, list[str | None]], Steps[T]],
-) -> Steps[T]:
-    return (yield from work(*(yield from among())))

@@ -1,7 +1,7 @@
 """How a question reaches what it reads: all of an index in memory, or a part that is read for it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -17,7 +17,7 @@ from llama_index.ragkit.steps import Steps, immediate
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.selection import Selection
 
-__all__ = ["PartReader", "QueryReader", "ReadRequest", "WholeReader", "reader_of"]
+__all__ = ["PartReader", "QueryReader", "ReadRequest"]
 
 Vector = NDArray[np.float32]
 Bundles = Sequence[QueryBundle]
@@ -46,30 +46,11 @@ class ReadRequest(NamedTuple):
     select: Callable[[], Steps[Selection]] | None = None
 
 
-class QueryReader(Protocol[State]):
-    """Reads what questions are answered from; chosen once, by where an index lives."""
+class QueryReader(Generic[State]):
+    """Reads what questions are answered from.
 
-    def vector(self, bundle: QueryBundle) -> Steps[Vector | None]:
-        """The vector of a question, where it decides what is read; None elsewhere, and where there is nothing to read.
-
-        It is computed before :meth:`query`, which reads one generation of the index.
-        """
-
-    def query(self, asked: ReadRequest) -> Steps[Query[State] | None]:
-        """A question to the current state; None where there is nothing to search."""
-
-    def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> Steps[list[Query[State]] | None]:
-        """Several questions to one state; none where there is nothing to search, None where each reads its own."""
-
-    def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
-        """A question about those of some nodes that the index contains and that may be shown."""
-
-    def is_current(self, query: Query[State]) -> bool:
-        """Whether what a question has read is still what the index holds, as far as this process can know."""
-
-
-class WholeReader(Generic[State]):
-    """A :class:`QueryReader` of an index in memory: questions read its state, and a mask says which chunks count."""
+    For an index in memory: questions read its state, and a mask says which chunks count.
+    """
 
     def __init__(self, writer: IndexWriter[State], resources: Resources) -> None:
         self._writer = writer
@@ -77,16 +58,19 @@ class WholeReader(Generic[State]):
 
     @immediate
     def vector(self, bundle: QueryBundle) -> Vector | None:
-        """None: the state is there without it."""
+        """The vector of a question, where it decides what is read; None elsewhere, and where there is nothing to read.
+
+        It is computed before :meth:`query`, which reads one generation of the index.
+        """
         return None
 
     def query(self, asked: ReadRequest) -> Steps[Query[State] | None]:
-        """See :class:`QueryReader`."""
+        """A question to the current state; None where there is nothing to search."""
         queries = yield from self.queries([asked.bundle], asked.selection, asked.wanted)
         return queries[0] if queries else None
 
-    def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> Steps[list[Query[State]]]:
-        """See :class:`QueryReader`."""
+    def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> Steps[list[Query[State]] | None]:
+        """Several questions to one state; none where there is nothing to search, None where each reads its own."""
         contents = yield from self._writer.recovered()
         chunks = contents.state.chunks
         if not len(chunks):
@@ -96,7 +80,7 @@ class WholeReader(Generic[State]):
         return [Query(bundle, contents, allowed, wanted, self._resources) for bundle in bundles]
 
     def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
-        """See :class:`QueryReader`."""
+        """A question about those of some nodes that the index contains and that may be shown."""
         contents = yield from self._writer.recovered()
         chunks = contents.state.chunks
         matched = match_nodes(nodes, chunks)
@@ -112,20 +96,19 @@ class WholeReader(Generic[State]):
         return Query(asked.bundle, contents, among, len(known), self._resources), matched
 
     def is_current(self, query: Query[State]) -> bool:
-        """Whether no write has changed the state."""
+        """Whether what a question has read is still what the index holds, as far as this process can know."""
         return self._writer.is_current(query.state)
 
 
-class PartReader(Generic[State]):
+class PartReader(QueryReader[State]):
     """A :class:`QueryReader` of an index in stores: the builder reads for each question what may answer it."""
 
     def __init__(
-        self, storage: IndexStorage, builder: Builder[Any, State], writer: IndexWriter[State], resources: Resources
+        self, writer: IndexWriter[State], resources: Resources, storage: IndexStorage, builder: Builder[Any, State]
     ) -> None:
+        super().__init__(writer, resources)
         self._storage = storage
         self._builder = builder
-        self._writer = writer
-        self._resources = resources
 
     def vector(self, bundle: QueryBundle) -> Steps[Vector | None]:
         """The vector of a question; None for an empty index."""
@@ -148,9 +131,8 @@ class PartReader(Generic[State]):
         return Query(asked.bundle, contents, None, asked.wanted or found, self._resources, asked.vector)
 
     @immediate
-    def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> list[Query[State]] | None:
+    def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> None:
         """None: each question reads a part of its own."""
-        return None
 
     def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
         """See :class:`QueryReader`."""
@@ -169,12 +151,3 @@ class PartReader(Generic[State]):
     def is_current(self, query: Query[State]) -> bool:
         """True: the question has read one generation of the stores."""
         return True
-
-
-def reader_of(
-    storage: IndexStorage, builder: Builder[Any, State], writer: IndexWriter[State], resources: Resources
-) -> QueryReader[State]:
-    """The reader of an index."""
-    if storage.is_whole:
-        return WholeReader(writer, resources)
-    return PartReader(storage, builder, writer, resources)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from types import MappingProxyType
@@ -299,16 +299,37 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """
         return run_steps(self._ask_steps(as_bundle(query)))[1]
 
-    def _ask_steps(self, bundle: QueryBundle) -> Steps[Answered]:
-        vector = yield from self._vector(bundle)
-        return (yield from self._index.writer.in_one_generation(partial(self._answer, bundle, vector)))
+    def _about(
+        self,
+        bundle: QueryBundle,
+        work: Callable[[Query[State], FoundType], Steps[T]],
+        nothing: T,
+        shared: SharedQuestion | None = None,
+    ) -> Steps[T]:
+        """Search for a question and work on what was found, over one generation of the index.
 
-    def _answer(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Answered]:
-        query = yield from self._query(bundle, vector)
-        if query is None:
-            return [], None
-        found = yield from self._search(query)
-        self._report(query, found)
+        Parameters
+        ----------
+        nothing : the result where there is nothing to search
+        shared : what other indexes of the question have computed
+        """
+        vector = yield from self._vector(bundle)
+
+        def answered() -> Steps[T]:
+            query = yield from self._query(bundle, vector)
+            if query is None:
+                return nothing
+            query.shared = shared
+            found = yield from self._search(query)
+            self._report(query, found)
+            return (yield from work(query, found))
+
+        return (yield from self._index.writer.in_one_generation(answered))
+
+    def _ask_steps(self, bundle: QueryBundle) -> Steps[Answered]:
+        return (yield from self._about(bundle, self._answer, ([], None)))
+
+    def _answer(self, query: Query[State], found: FoundType) -> Steps[Answered]:
         nodes = yield from self._results(found)
         if not self._index.reader.is_current(query):  # a write since then may have deleted what was found
             return nodes, None
@@ -329,19 +350,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
 
         None where there is nothing to search, or where the method has no scores of chunks of its own.
         """
-        vector = yield from self._vector(bundle)
-        return (yield from self._index.writer.in_one_generation(partial(self._scored, bundle, vector, shared)))
-
-    def _scored(
-        self, bundle: QueryBundle, vector: NDArray[np.float32] | None, shared: SharedQuestion
-    ) -> Steps[ChunkScores | None]:
-        query = yield from self._query(bundle, vector)
-        if query is None:
-            return None
-        query = replace(query, shared=shared)
-        found = yield from self._search(query)
-        self._report(query, found)
-        return (yield from self.chunk_scores(query, found))
+        return (yield from self._about(bundle, self.chunk_scores, None, shared))
 
     # -- explaining -------------------------------------------------------------------------------------------
 
@@ -354,16 +363,9 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         return await arun_steps(self._explain_steps(query))
 
     def _explain_steps(self, question: QueryType) -> Steps[list[ExplanationType]]:
-        bundle = as_bundle(question)
-        vector = yield from self._vector(bundle)
-        return (yield from self._index.writer.in_one_generation(partial(self._explain_answer, bundle, vector)))
+        return (yield from self._about(as_bundle(question), self._explain_found, []))
 
-    def _explain_answer(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[list[ExplanationType]]:
-        query = yield from self._query(bundle, vector)
-        if query is None:
-            return []
-        found = yield from self._search(query)
-        self._report(query, found)
+    def _explain_found(self, query: Query[State], found: FoundType) -> Steps[list[ExplanationType]]:
         nodes = yield from self._results(found)
         return (yield from self._explanations(found, nodes)) if nodes else []
 

@@ -63,10 +63,6 @@ def check_place(
     context : its storage context
     stored : the struct of a stored index
     builder : of the method
-
-    Raises
-    ------
-    ConfigurationError
     """
     says = isinstance(context, SQLStorageContext) and context.in_stores
     in_stores = says if stored is None else stored.in_stores
@@ -183,10 +179,6 @@ def check_resumed(
     ----------
     documents : ids of the documents of the build; None for a build from nodes
     nodes : ids of the nodes of such a build
-
-    Raises
-    ------
-    ConfigurationError
     """
     if documents is None:
         others = [i for i in (yield from storage.manifest.entries()) if i not in set(nodes)]

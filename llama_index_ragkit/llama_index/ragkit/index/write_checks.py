@@ -39,12 +39,7 @@ class WriteChecks(Generic[State]):
         self._model_checked = False
 
     def embed_model(self) -> Steps[None]:
-        """Reject an embedding model other than that of the build; called before the first search and the first write.
-
-        Raises
-        ------
-        EmbeddingModelMismatchError
-        """
+        """Reject an embedding model other than that of the build; before the first search and write."""
         if not self._model_checked:
             known = self._storage.struct.embedding
             yield from check_model(self._resources.embed_model, known)
@@ -74,12 +69,7 @@ class WriteChecks(Generic[State]):
             struct.params[self._method] = {**struct.parameters_of(self._method), **self._parameters}
 
     def write(self) -> Steps[None]:
-        """Check that nodes can be written now.
-
-        Raises
-        ------
-        ConcurrentWriteError, ExtractorMismatchError, UnsupportedStoreError, CacheRequiredError
-        """
+        """Check that nodes can be written now."""
         yield from self._storage.commits.check()
         struct = self._storage.struct
         self.describe()
@@ -92,12 +82,7 @@ class WriteChecks(Generic[State]):
         yield from self._cache(needed=False)
 
     def delete(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
-        """Check that nodes with these entries can be deleted now.
-
-        Raises
-        ------
-        ConcurrentWriteError, CacheRequiredError
-        """
+        """Check that nodes with these entries can be deleted now."""
         yield from self._storage.commits.check()
         if entries:
             self._builder.check_write()

@@ -251,12 +251,7 @@ class IndexWriter(Generic[State]):
         yield from self.checks.write()
 
     def _repeated(self, attempt: Callable[[], Steps[T]]) -> Steps[T]:
-        """A write. Where several processes write, it is planned again, a few times at most, if another was first.
-
-        Raises
-        ------
-        ConcurrentWriteError
-        """
+        """A write. Where several processes write, it is planned again, a few times at most, if another was first."""
         tries = _TRIES if self._storage.commits.is_shared else 1
         while True:
             tries -= 1

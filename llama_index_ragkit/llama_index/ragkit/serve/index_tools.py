@@ -49,12 +49,7 @@ Filters = Mapping[str, str | int | float | bool]
 
 
 def check_text(name: str, text: Any, most: int) -> str:
-    """A text that is not empty, has at most `most` characters, and can be stored.
-
-    Raises
-    ------
-    ToolArgumentError
-    """
+    """A text that is not empty, has at most `most` characters, and can be stored."""
     if not isinstance(text, str):
         raise ToolArgumentError(f"The {name} must be a text, not a {type(text).__name__}.")
     if len(text) > most:
@@ -66,34 +61,19 @@ def check_text(name: str, text: Any, most: int) -> str:
 
 
 def check_id(document_id: Any) -> str:
-    """The id of a document.
-
-    Raises
-    ------
-    ToolArgumentError
-    """
+    """The id of a document."""
     return check_text("document_id", document_id, MOST_ID_CHARACTERS)
 
 
 def check_top_k(top_k: Any) -> int:
-    """A number of results.
-
-    Raises
-    ------
-    ToolArgumentError
-    """
+    """A number of results."""
     if type(top_k) is not int or not 1 <= top_k <= MOST_RESULTS:
         raise ToolArgumentError(f"top_k must be from 1 to {MOST_RESULTS}, not {_short(top_k)}.")
     return top_k
 
 
 def check_filters(name: str, values: Any) -> dict[str, Any]:
-    """Names with texts, numbers or booleans; None for none.
-
-    Raises
-    ------
-    ToolArgumentError
-    """
+    """Names with texts, numbers or booleans; None for none."""
     if values is None:
         return {}
     if not isinstance(values, Mapping):

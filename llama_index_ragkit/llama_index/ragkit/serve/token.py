@@ -34,12 +34,7 @@ def read_token(file: Path | None) -> str | None:
 
 
 def check_token(token: str | None) -> str | None:
-    """A token that can be sent in a header and cannot be guessed; None for none.
-
-    Raises
-    ------
-    ConfigurationError
-    """
+    """A token that can be sent in a header and cannot be guessed; None for none."""
     if token is not None and (len(token) < _FEWEST_CHARACTERS or not token.isascii() or not token.isprintable()):
         raise ConfigurationError(
             f"A token has at least {_FEWEST_CHARACTERS} printable ASCII characters. Make one, for example by "
@@ -49,12 +44,7 @@ def check_token(token: str | None) -> str | None:
 
 
 def check_reachable(host: str, token: str | None) -> None:
-    """Check that a server that other machines can reach has a token.
-
-    Raises
-    ------
-    ConfigurationError
-    """
+    """Check that a server that other machines can reach has a token."""
     if token is None and host not in _LOOPBACK:
         raise ConfigurationError(
             f"At {host!r} other machines can reach the server, so it needs a token: write one to a file that only you "

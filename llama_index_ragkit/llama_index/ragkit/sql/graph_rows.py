@@ -105,11 +105,7 @@ def _frontier(nodes: str, whole: str) -> TextClause:
 
 
 _READ = "node, segment, leaves, label, packed"
-
-
 _STORED = "graph, node, segment, leaves, label, packed"
-
-
 _REPLACED = "ON CONFLICT (graph, node, segment) DO UPDATE SET leaves = excluded.leaves, packed = excluded.packed"
 
 

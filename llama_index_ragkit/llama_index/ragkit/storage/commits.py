@@ -182,12 +182,7 @@ class Commits:
         return self._token
 
     def check(self) -> Steps[None]:
-        """Check that the index is as it was last written or opened here, and that no other process is writing to it.
-
-        Raises
-        ------
-        ConcurrentWriteError
-        """
+        """Check that the index is as it was last written or opened here, and that no other process is writing to it."""
         self._check((yield from read_commit(self._records)))
 
     def _check(self, stored: Record) -> None:

@@ -109,10 +109,6 @@ class ExternalVectorStore(ShortRepr):
 
         Some adapters implement `delete` but fail when it is called, so no document could ever be removed from an index
         in such a store. Therefore the first write of a process tries a delete after the first row.
-
-        Raises
-        ------
-        UnsupportedStoreError, StorageError
         """
         self._check_ids([*(node.node_id for node in nodes), *(node.ref_doc_id or "" for node in nodes)])
         done = 0
@@ -164,10 +160,6 @@ class ExternalVectorStore(ShortRepr):
         ----------
         document : of which they are rows, so that :meth:`delete_document` removes them together; a store that
             does not delete by row (:meth:`check_deletes`) must have None: each is a document of its own
-
-        Raises
-        ------
-        UnsupportedStoreError, StorageError
         """
         rows = [
             TextNode(
@@ -180,12 +172,7 @@ class ExternalVectorStore(ShortRepr):
         yield from self.add(rows, vectors)
 
     def check_deletes(self) -> Steps[None]:
-        """Check that the store, which has had a row, deletes by row as well as by document; not all do.
-
-        Raises
-        ------
-        UnsupportedStoreError
-        """
+        """Check that the store, which has had a row, deletes by row as well as by document; not all do."""
         unknown = str(uuid4())
         try:
             by_row = yield from self._delete_rows([unknown])
@@ -200,12 +187,7 @@ class ExternalVectorStore(ShortRepr):
             )
 
     def delete_document(self, document: str) -> Steps[None]:
-        """Delete all rows of a document; an unknown one is ignored.
-
-        Raises
-        ------
-        StorageError
-        """
+        """Delete all rows of a document; an unknown one is ignored."""
         try:
             yield from self._call(self.store.delete, self.store.adelete, document)
         except Exception as error:
@@ -226,12 +208,7 @@ class ExternalVectorStore(ShortRepr):
             logger.debug("%s.delete_nodes by a filter: %s", self._name, self._reason(error))
 
     def delete_vectors(self, ids: Sequence[str]) -> Steps[None]:
-        """Delete rows of :meth:`add_vectors`; unknown ids are ignored.
-
-        Raises
-        ------
-        StorageError
-        """
+        """Delete rows of :meth:`add_vectors`; unknown ids are ignored."""
         yield from self.delete(ids, ids, (), lambda _: np.empty((0, 0), np.float32))
 
     def delete(
@@ -249,10 +226,6 @@ class ExternalVectorStore(ShortRepr):
         documents : ref_doc_ids of the rows ("None" for none), for a store that does not delete by row
         stay : the other nodes of those documents, which must be written to such a store again
         vectors_of : the vectors of nodes by id
-
-        Raises
-        ------
-        StorageError
         """
         documents = sorted(documents)
         then = "They are still in the index. Remove the cause, then delete them again."
@@ -286,10 +259,6 @@ class ExternalVectorStore(ShortRepr):
         vectors : shape (n, dimension); they are searched for one after the other, see :func:`search_at_once`
         own : a filter that the store applies if it has filters at all; it needs no quoting
         filters : a filter of the user's, of which the store checks what it can. The rows found need not pass it
-
-        Raises
-        ------
-        StorageError
         """
         asked = _joined(own, relaxed(filters, "as JSON"))
         if (found := (yield from offload(self._postgres.search, vectors, top_k, asked))) is not None:
@@ -324,12 +293,7 @@ class ExternalVectorStore(ShortRepr):
         return list(result.ids) if result.ids is not None else [node.node_id for node in result.nodes or []]
 
     def fetch_vectors(self, ids: Sequence[str]) -> Steps[dict[str, NDArray[np.float32]]]:
-        """The vectors of rows by id, as far as the store returns them.
-
-        Raises
-        ------
-        StorageError
-        """
+        """The vectors of rows by id, as far as the store returns them."""
         if (found := (yield from offload(self._postgres.fetch, ids))) is not None:
             return found
         try:

@@ -76,12 +76,7 @@ def with_stable_ids(nodes: Sequence[BaseNode]) -> list[BaseNode]:
 
 
 def check_nodes(nodes: Any) -> None:
-    """Check that this is a list of nodes or documents.
-
-    Raises
-    ------
-    ConfigurationError
-    """
+    """Check that this is a list of nodes or documents."""
     if isinstance(nodes, str | BaseNode) or not isinstance(nodes, Iterable):
         raise ConfigurationError(f"A list of documents or nodes is needed, not {_named(nodes)}: put it into a list.")
     for node in nodes:
@@ -100,10 +95,6 @@ def refuse_unstorable(nodes: Sequence[BaseNode]) -> None:
 
     These are texts with lone surrogates, which Python decodes invalid bytes to (`errors="surrogateescape"`, file
     names), and metadata that are not JSON values, on which core's `persist` fails after it has emptied the file.
-
-    Raises
-    ------
-    ConfigurationError
     """
     for node in nodes:
         _check_text(node)

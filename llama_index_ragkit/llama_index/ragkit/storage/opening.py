@@ -157,12 +157,7 @@ def new_spaces(
 
 
 def open_spaces(context: StorageContext, struct: DerivedStruct, records: Records) -> Steps[dict[str, VectorSpace]]:
-    """The spaces of a stored index, checked against its struct.
-
-    Raises
-    ------
-    FormatVersionError, MissingSpaceError, HalfWrittenError
-    """
+    """The spaces of a stored index, checked against its struct."""
     trusted = yield from check_commit(struct, records)
     spaces = {}
     for name, namespace in struct.spaces.items():
@@ -183,10 +178,6 @@ def check_commit(struct: DerivedStruct, records: Records) -> Steps[bool]:
 
     A write that was killed has stored some parts and not others: the last commit counts, and loading repairs the rest.
     On a server the commit counts in any case: an index store elsewhere may have been left behind.
-
-    Raises
-    ------
-    FormatVersionError, HalfWrittenError, EmbeddingError
     """
     check_format(struct.format_version)
     stored = yield from read_commit(records)

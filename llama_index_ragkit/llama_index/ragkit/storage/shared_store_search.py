@@ -62,9 +62,5 @@ class SharedStoreSearch:
         ----------
         vectors : shape (queries, dimension)
         filters : as far as the store can check them; rows that do not pass may be among those found
-
-        Raises
-        ------
-        StorageError
         """
         return (yield from self._external.search(vectors, count, self._own if self._is_shared else None, filters))

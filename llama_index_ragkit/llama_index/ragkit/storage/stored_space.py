@@ -107,12 +107,7 @@ class StoredSpace:
         yield from self.delete_writes(left)
 
     def delete_writes(self, writes: Sequence[str]) -> Steps[None]:
-        """Delete all that writes have added to the store, by the tokens of writes that ended before their commit.
-
-        Raises
-        ------
-        StorageError
-        """
+        """Delete all that writes have added to the store, by the tokens of writes that ended before their commit."""
         for write in writes:
             try:
                 yield from self._external.delete_document(self._document(write))
@@ -128,10 +123,6 @@ class StoredSpace:
 
         A row that replaces another has a new key in the store, where the old one stays until :meth:`settle`: whoever
         reads the records as they were before this write finds its vector.
-
-        Raises
-        ------
-        UnsupportedStoreError, StorageError
         """
         if not len(rows.ids):
             return
@@ -148,12 +139,7 @@ class StoredSpace:
         yield from self._external.add_vectors(in_store, rows.vectors, metadatas, self._document(self._write))
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
-        """Delete rows; unknown ids are ignored. Their vectors stay in the store until :meth:`settle`.
-
-        Raises
-        ------
-        StorageError
-        """
+        """Delete rows; unknown ids are ignored. Their vectors stay in the store until :meth:`settle`."""
         keys = [self.key(row_id) for row_id in ids]
         known = yield from self._records.get_many(self._collection, keys)
         yield from self._versions.forget(known)
@@ -171,10 +157,6 @@ class StoredSpace:
         Parameters
         ----------
         left : the tokens of writes that ended before their commit, see :meth:`delete_writes`
-
-        Raises
-        ------
-        StorageError
         """
         yield from self.delete_writes(left)
         doomed = yield from self._versions.doomed()

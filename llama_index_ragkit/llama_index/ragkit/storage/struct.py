@@ -27,12 +27,7 @@ FORMAT_VERSION = 1
 
 
 def check_format(version: object) -> None:
-    """Check the version of the layout of a stored index.
-
-    Raises
-    ------
-    FormatVersionError
-    """
+    """Check the version of the layout of a stored index."""
     if version != FORMAT_VERSION:
         raise FormatVersionError(
             f"The index was written in format {version!r}; this version reads format {FORMAT_VERSION}. "
@@ -129,12 +124,7 @@ class DerivedStruct(IndexStruct):
         return found
 
     def check(self) -> None:
-        """Check the types of all values.
-
-        Raises
-        ------
-        HalfWrittenError, EmbeddingError
-        """
+        """Check the types of all values."""
         self.from_json(self.to_json())
         check_description(self.embedding)
 
@@ -146,12 +136,7 @@ class DerivedStruct(IndexStruct):
 
 @contextmanager
 def reading_struct(struct: DerivedStruct | None) -> Iterator[None]:
-    """Turn errors in the block into errors about damaged stored data; None for an index that is not stored yet.
-
-    Raises
-    ------
-    HalfWrittenError
-    """
+    """Turn errors in the block into errors about damaged stored data; None for an index that is not stored yet."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

@@ -199,10 +199,6 @@ def open_space(
     dtype : data type of a space that is read from records
     trusted : whether a store of another generation is an error (False after an interrupted write: the records on the
         server are then used)
-
-    Raises
-    ------
-    MissingSpaceError, HalfWrittenError
     """
     found = stored_matrix(context, namespace)
     if found is not None and found.tag.get("uid") == tag["uid"]:
