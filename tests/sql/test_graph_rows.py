@@ -5,17 +5,18 @@ What it shares with a graph in memory is in `tests/storage/test_graph.py`.
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 from tests.processes import Worker
 
 from llama_index.ragkit.errors import StorageError
-from llama_index.ragkit.sql import make_engine, reading
-from llama_index.ragkit.sql.graph_rows import SQLGraphRows, statements_for
+from llama_index.ragkit.sql import make_engine, reading, writing
+from llama_index.ragkit.sql.graph_rows import GraphTable, SQLGraphRows
 from llama_index.ragkit.storage.graph import edges as records_module
 from llama_index.ragkit.storage.graph.edges import (
     EdgeChange,
@@ -139,7 +140,6 @@ import sys, time
 from llama_index.ragkit.sql import make_engine, writing
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
-from llama_index.ragkit.sql.graph_rows import statements_for
 engine = make_engine(sys.argv[1])
 graph = SQLGraphRows(engine, "one")
 with writing(engine) as connection:
@@ -164,11 +164,19 @@ def test_sqlite_finds_rows_by_their_nodes(tmp_path):
     """Whatever it knows of the table: other plans read all rows of the graph, a second for 100,000 passages."""
     engine = make_engine(f"sqlite:///{tmp_path / 'plans.db'}")
     SQLGraphRows(engine, "one").create()
-    statements = statements_for(engine)
-    given = {"graph": 1, "nodes": "[7]", "whole": "[7]", "pairs": "[[7, 2]]"}
+    sent: list[tuple[str, Any]] = []
+    with writing(engine) as connection:
+        table, nodes = GraphTable(connection, 1), np.array([7])
+        event.listen(connection, "before_cursor_execute", lambda *call: sent.append(call[2:4]))
+        table.frontier(nodes, nodes)
+        table.lock(nodes, [""])
+        table.sizes(nodes)
+        table.segments([(7, 2)])
+        table.remove([(7, 2)])
+    assert len(sent) == 5
     with reading(engine) as connection:
-        for statement in (statements.frontier, statements.lock, statements.sizes, statements.segments):
-            plan = [row[3] for row in connection.execute(text(f"EXPLAIN QUERY PLAN {statement.text}"), given)]
+        for statement, given in sent:
+            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", given)]
             searches = [line for line in plan if "graph=?" in line]
             assert searches, plan
             assert all("node=?" in line for line in searches), plan

@@ -1,4 +1,4 @@
-"""`python -m llama_index.ragkit.serve`."""
+"""The command `python -m llama_index.ragkit.serve`."""
 
 import argparse
 import sys
@@ -18,13 +18,7 @@ from llama_index.ragkit.serve.token import TOKEN_VARIABLE, check_reachable, read
 
 __all__ = ["main"]
 
-
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-
-__all__: list[str] = []
-
-if __name__ == "__main__":
-    sys.exit(main())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,3 +69,7 @@ def _called(name: str) -> DerivedIndex[Any, Any]:
     if not isinstance(index, DerivedIndex):
         raise ConfigurationError(f"{name} returned {type(index).__name__}, not an index of these packages.")
     return index
+
+
+if __name__ == "__main__":
+    sys.exit(main())

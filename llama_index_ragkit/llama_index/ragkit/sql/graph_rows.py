@@ -10,16 +10,16 @@ belongs to the transaction, which the database ends when a writer dies.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine, TextClause, text
+from sqlalchemy import Connection, CursorResult, Engine, text
 
-from llama_index.ragkit.sql.arrays import bytes_array, integer_array, text_array
+from llama_index.ragkit.sql.arrays import integer_array, parameters, rows_as_table, store
 from llama_index.ragkit.sql.engine import reading, writing
 from llama_index.ragkit.sql.tables import Tables
 from llama_index.ragkit.storage.graph.edges import (
@@ -40,53 +40,23 @@ from llama_index.ragkit.storage.graph.edges import (
 )
 from llama_index.ragkit.storage.graph.interface import NodeRows
 
-__all__ = ["SQLGraphReader", "SQLGraphRows", "Statements", "statements_for"]
-
-
-_TABLE = "ragkit_graph_rows"
+__all__ = ["GraphTable", "SQLGraphReader", "SQLGraphRows"]
 
 Ints = NDArray[np.int64]
 
+
 _AT_ONCE = 4096  # rows in one writing statement
 
+_TABLE = "ragkit_graph_rows"
+_READ = "node, segment, leaves, label, packed"
+_COLUMNS = {
+    "graph": "bigint", "node": "bigint", "segment": "bigint", "leaves": "integer", "label": "text", "packed": "bytea"
+}  # fmt: skip
+_LABELLED = {"node": "bigint", "label": "text"}
+_KEYS = {"node": "bigint", "segment": "bigint"}
 
-@dataclass(frozen=True)
-class Statements:
-    """Statements, and how lists are passed to them.
-
-    Attributes
-    ----------
-    tables : the table
-    drop : the rows of one index
-    frontier : the first rows of some nodes, the further rows of others
-    lock : the first rows of nodes, which no other transaction can change from then on; missing ones may be inserted
-    locks_itself : whether only one transaction can write at a time, so that `lock` only reads
-    sizes : bytes of the further rows of nodes
-    segments : some further rows
-    store, remove : rows
-    array, texts : integers and texts as a parameter
-    pairs, rows, keys : the parameters of `segments`, `store` and `remove`
-    """
-
-    tables: Tables
-    drop: TextClause
-    frontier: TextClause
-    lock: TextClause
-    locks_itself: bool
-    sizes: TextClause
-    segments: TextClause
-    store: TextClause
-    remove: TextClause
-    array: Callable[[Any], Any]
-    texts: Callable[[Sequence[str]], Any]
-    pairs: Callable[[int, Sequence[tuple[int, int]]], Any]
-    rows: Callable[[int, Sequence[tuple[int, int, int, str, bytes]]], Any]
-    keys: Callable[[int, Sequence[tuple[int, int]]], Any]
-
-
-def statements_for(engine: Engine) -> Statements:
-    """The statements for the database of an engine."""
-    return _SQLITE if engine.dialect.name == "sqlite" else _POSTGRESQL
+Row = tuple[int, int, int, str, bytes]
+"""Node, segment, leaves, label, records or totals."""
 
 
 def _tables(blob: str, end: str = "") -> Tables:
@@ -97,110 +67,99 @@ def _tables(blob: str, end: str = "") -> Tables:
     )
 
 
-def _frontier(nodes: str, whole: str) -> TextClause:
-    return text(
-        f"SELECT {_READ} FROM {_TABLE} WHERE graph = :graph AND segment = 1 AND node {nodes} "
-        f"UNION ALL SELECT {_READ} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {whole}"
-    )
+_SQLITE, _POSTGRESQL = _tables("BLOB", " WITHOUT ROWID"), _tables("BYTEA")
 
 
-_READ = "node, segment, leaves, label, packed"
-_STORED = "graph, node, segment, leaves, label, packed"
-_REPLACED = "ON CONFLICT (graph, node, segment) DO UPDATE SET leaves = excluded.leaves, packed = excluded.packed"
+@dataclass(frozen=True)
+class GraphTable:
+    """The rows of one graph, within a transaction.
 
+    Attributes
+    ----------
+    connection : in the transaction
+    graph : the number of the graph in its rows
+    """
 
-_DROP = text(f"DELETE FROM {_TABLE} WHERE graph = :graph")
+    connection: Connection
+    graph: int
 
+    @property
+    def _is_sqlite(self) -> bool:
+        return self.connection.dialect.name == "sqlite"
 
-_ROWS = "node, segment, length(packed)"
+    def _run(self, statement: str, **values: Any) -> CursorResult[Any]:
+        return self.connection.execute(text(statement), {"graph": self.graph, **values})
 
+    def _among(self, name: str) -> str:
+        """The condition that a node is one of those of a parameter, which :meth:`_array` makes."""
+        many = f"IN (SELECT value FROM json_each(:{name}))" if self._is_sqlite else f"= ANY(CAST(:{name} AS BIGINT[]))"
+        return f"graph = :graph AND node {many}"
 
-def _in_json(name: str) -> str:
-    return f"IN (SELECT value FROM json_each(:{name}))"
+    def _array(self, nodes: Ints) -> str:
+        return json.dumps(nodes.tolist()) if self._is_sqlite else integer_array(nodes.tolist())
 
+    def frontier(self, nodes: Ints, whole: Ints) -> Sequence[Any]:
+        """The first rows of some nodes, the further rows of others."""
+        return self._run(
+            f"SELECT {_READ} FROM {_TABLE} WHERE segment = 1 AND {self._among('nodes')} "
+            f"UNION ALL SELECT {_READ} FROM {_TABLE} WHERE segment > 1 AND {self._among('whole')}",
+            nodes=self._array(nodes),
+            whole=self._array(whole),
+        ).all()
 
-def _in_array(name: str) -> str:
-    return f"= ANY(CAST(:{name} AS BIGINT[]))"
+    def lock(self, nodes: Ints, labels: Sequence[str]) -> dict[int, tuple[int, str, bytes]]:
+        """The first rows of nodes, which no other transaction can change from then on; missing ones may be inserted.
 
+        In SQLite only one transaction can write at a time.
+        """
+        read = "node, leaves, label, packed"
+        if self._is_sqlite:
+            statement = f"SELECT {read} FROM {_TABLE} WHERE segment = 1 AND {self._among('nodes')}"
+            found = self._run(statement, nodes=self._array(nodes))
+        else:  # An update that changes nothing locks a row that already exists. Rows are locked in this order.
+            found = self._run(
+                f"INSERT INTO {_TABLE} ({', '.join(_COLUMNS)}) "
+                "SELECT :graph, given.node, 1, 0, given.label, CAST('' AS BYTEA) "
+                f"FROM {rows_as_table(self.connection, 'given', _LABELLED)} ORDER BY given.node "
+                f"ON CONFLICT (graph, node, segment) DO UPDATE SET leaves = {_TABLE}.leaves RETURNING {read}",
+                **parameters(self.connection, "given", _LABELLED, list(zip(nodes.tolist(), labels, strict=True))),
+            )
+        return {node: (leaves, label, bytes(packed)) for node, leaves, label, packed in found}
 
-def _as_json(values: Any) -> str:
-    return json.dumps([int(value) for value in values])
+    def sizes(self, nodes: Ints) -> Sequence[Any]:
+        """Node, segment and bytes of the further rows of nodes."""
+        statement = f"SELECT node, segment, length(packed) FROM {_TABLE} WHERE segment > 1 AND {self._among('nodes')}"
+        return self._run(statement, nodes=self._array(nodes)).all()
 
+    def segments(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Records]:
+        """Some further rows, by node and segment."""
+        # SQLite keeps the written order only of a cross join; otherwise it reads all rows of the graph.
+        found = self._run(
+            f"SELECT r.node, r.segment, r.packed FROM {rows_as_table(self.connection, 'given', _KEYS)} CROSS JOIN "
+            f"{_TABLE} r WHERE r.graph = :graph AND r.node = given.node AND r.segment = given.segment",
+            **parameters(self.connection, "given", _KEYS, keys),
+        )
+        return {(node, segment): np.frombuffer(bytes(packed), RECORD) for node, segment, packed in found}
 
-def _keys_in_arrays(graph: int, keys: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    nodes, segments = integer_array(node for node, _ in keys), integer_array(segment for _, segment in keys)
-    return {"graph": graph, "nodes": nodes, "segments": segments}
+    def store(self, rows: Sequence[Row]) -> None:
+        """Write rows, in their order."""
+        for start in range(0, len(rows), _AT_ONCE):
+            given = [(self.graph, *row) for row in rows[start : start + _AT_ONCE]]
+            update = "leaves = excluded.leaves, packed = excluded.packed"
+            store(self.connection, _TABLE, _COLUMNS, given, "graph, node, segment", update)
 
+    def remove(self, keys: Sequence[tuple[int, int]]) -> None:
+        """Delete rows, by node and segment."""
+        for start in range(0, len(keys), _AT_ONCE):
+            self._run(
+                f"DELETE FROM {_TABLE} WHERE graph = :graph AND (node, segment) IN "
+                f"(SELECT node, segment FROM {rows_as_table(self.connection, 'given', _KEYS)})",
+                **parameters(self.connection, "given", _KEYS, keys[start : start + _AT_ONCE]),
+            )
 
-_SQLITE = Statements(
-    tables=_tables("BLOB", " WITHOUT ROWID"),
-    drop=_DROP,
-    frontier=_frontier(_in_json("nodes"), _in_json("whole")),
-    lock=text(
-        f"SELECT node, leaves, label, packed FROM {_TABLE} "
-        f"WHERE graph = :graph AND segment = 1 AND node {_in_json('nodes')}"
-    ),
-    locks_itself=True,
-    sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {_in_json('nodes')}"),
-    # SQLite keeps the written order only of a cross join; otherwise it reads all rows of the graph.
-    segments=text(
-        f"SELECT r.node, r.segment, r.packed FROM json_each(:pairs) given CROSS JOIN {_TABLE} r ON r.graph = :graph "
-        "AND r.node = json_extract(given.value, '$[0]') AND r.segment = json_extract(given.value, '$[1]')"
-    ),
-    store=text(
-        f"INSERT INTO {_TABLE} ({_STORED}) VALUES (:graph, :node, :segment, :leaves, :label, :packed) {_REPLACED}"
-    ),
-    remove=text(f"DELETE FROM {_TABLE} WHERE graph = :graph AND node = :node AND segment = :segment"),
-    array=_as_json,
-    texts=json.dumps,
-    pairs=lambda graph, keys: {"graph": graph, "pairs": json.dumps([(int(node), int(part)) for node, part in keys])},
-    rows=lambda graph, rows: [
-        dict(zip(("graph", "node", "segment", "leaves", "label", "packed"), (graph, *row), strict=True)) for row in rows
-    ],
-    keys=lambda graph, keys: [{"graph": graph, "node": node, "segment": segment} for node, segment in keys],
-)
-
-
-_POSTGRESQL = Statements(
-    tables=_tables("BYTEA"),
-    drop=_DROP,
-    frontier=_frontier(_in_array("nodes"), _in_array("whole")),
-    # An update that changes nothing locks a row that already exists. Rows are locked in this order.
-    lock=text(
-        f"INSERT INTO {_TABLE} ({_STORED}) SELECT :graph, given.node, 1, 0, given.label, CAST('' AS BYTEA) "
-        "FROM unnest(CAST(:nodes AS BIGINT[]), CAST(:labels AS TEXT[])) AS given (node, label) ORDER BY given.node "
-        f"ON CONFLICT (graph, node, segment) DO UPDATE SET leaves = {_TABLE}.leaves "
-        "RETURNING node, leaves, label, packed"
-    ),
-    locks_itself=False,
-    sizes=text(f"SELECT {_ROWS} FROM {_TABLE} WHERE graph = :graph AND segment > 1 AND node {_in_array('nodes')}"),
-    segments=text(
-        f"SELECT r.node, r.segment, r.packed FROM {_TABLE} r "
-        "JOIN unnest(CAST(:nodes AS BIGINT[]), CAST(:segments AS BIGINT[])) AS given (node, segment) "
-        "ON r.node = given.node AND r.segment = given.segment WHERE r.graph = :graph"
-    ),
-    store=text(
-        f"INSERT INTO {_TABLE} ({_STORED}) SELECT :graph, given.* FROM unnest(CAST(:nodes AS BIGINT[]), "
-        "CAST(:segments AS BIGINT[]), CAST(:leaves AS INTEGER[]), CAST(:labels AS TEXT[]), CAST(:packed AS BYTEA[])) "
-        f"AS given (node, segment, leaves, label, packed) {_REPLACED}"
-    ),
-    remove=text(
-        f"DELETE FROM {_TABLE} r USING unnest(CAST(:nodes AS BIGINT[]), CAST(:segments AS BIGINT[])) "
-        "AS given (node, segment) WHERE r.graph = :graph AND r.node = given.node AND r.segment = given.segment"
-    ),
-    array=integer_array,
-    texts=text_array,
-    pairs=_keys_in_arrays,
-    rows=lambda graph, rows: {
-        "graph": graph,
-        "nodes": integer_array(row[0] for row in rows),
-        "segments": integer_array(row[1] for row in rows),
-        "leaves": integer_array(row[2] for row in rows),
-        "labels": text_array(row[3] for row in rows),
-        "packed": bytes_array(row[4] for row in rows),
-    },
-    keys=_keys_in_arrays,
-)
+    def drop(self) -> None:
+        """Delete all rows."""
+        self._run(f"DELETE FROM {_TABLE} WHERE graph = :graph")
 
 
 class SQLGraphReader:
@@ -211,31 +170,16 @@ class SQLGraphReader:
     calls : number of statements sent
     """
 
-    def __init__(self, connection: Connection, statements: Statements, number: int) -> None:
-        self._connection = connection
-        self._statements = statements
-        self._number = number
+    def __init__(self, table: GraphTable) -> None:
+        self._table = table
         self.calls = 0
 
     def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
-        """The rows of nodes, read by one statement.
-
-        Parameters
-        ----------
-        nodes : distinct; of a node with several rows, only the first is read
-        whole : distinct nodes with several rows, whose further rows are read; these come last
-        """
+        """See :class:`~llama_index.ragkit.storage.graph.interface.GraphReader`; one statement."""
         asked = np.concatenate([np.asarray(nodes, np.int64), np.asarray(whole, np.int64)])
         place = dict(zip(asked.tolist(), range(len(asked)), strict=True))
         self.calls += 1
-        found = self._connection.execute(
-            self._statements.frontier,
-            {
-                "graph": self._number,
-                "nodes": self._statements.array(asked[: len(nodes)]),
-                "whole": self._statements.array(asked[len(nodes) :]),
-            },
-        ).all()
+        found = self._table.frontier(asked[: len(nodes)], asked[len(nodes) :])
         further, labels = np.zeros(len(asked), np.int64), [""] * len(asked)
         totals: dict[int, Records] = {}
         owners, blobs = [], []
@@ -264,18 +208,18 @@ class SQLGraphRows:
 
     def __init__(self, engine: Engine, uid: str) -> None:
         self._engine = engine
-        self._statements = statements_for(engine)
         self._number = content_number(0, uid)
 
     def create(self) -> None:
         """Create the table, unless it exists."""
-        self._statements.tables.make(self._engine)
+        tables = _SQLITE if self._engine.dialect.name == "sqlite" else _POSTGRESQL
+        tables.make(self._engine)
 
     @contextmanager
     def reader(self) -> Iterator[SQLGraphReader]:
         """A reader that sees one state of the graph, whatever is written meanwhile."""
         with reading(self._engine) as connection:
-            yield SQLGraphReader(connection, self._statements, self._number)
+            yield SQLGraphReader(GraphTable(connection, self._number))
 
     def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
         """See :meth:`~llama_index.ragkit.storage.graph.interface.GraphRows.change`; a transaction of its own."""
@@ -286,7 +230,7 @@ class SQLGraphRows:
         """As :meth:`change`, within a transaction of the caller."""
         nodes = np.unique(change.nodes)
         if len(nodes):
-            _Write(connection, self._statements, self._number).run(nodes, change, labels)
+            _Write(GraphTable(connection, self._number)).run(nodes, change, labels)
 
     def whole(self) -> NodeRows | None:
         """None: the rows stay in the database."""
@@ -296,41 +240,29 @@ class SQLGraphRows:
         """Remove the graph; other indexes keep theirs."""
         self.create()
         with writing(self._engine) as connection:
-            connection.execute(self._statements.drop, {"graph": self._number})
+            GraphTable(connection, self._number).drop()
 
 
 class _Write:
     """One change within a transaction."""
 
-    def __init__(self, connection: Connection, statements: Statements, number: int) -> None:
-        self._connection = connection
-        self._statements = statements
-        self._number = number
-        self._stored: list[tuple[int, int, int, str, bytes]] = []  # node, segment, leaves, label, records or totals
+    def __init__(self, table: GraphTable) -> None:
+        self._table = table
+        self._stored: list[Row] = []
         self._removed: list[tuple[int, int]] = []
 
     def run(self, nodes: Ints, change: EdgeChange, labels: Mapping[int, str]) -> None:
         """Lock, merge, write."""
         asked = [labels.get(node, "") for node in nodes.tolist()]
-        rows = {node: (leaves, label, packed) for node, leaves, label, packed in self._locked(nodes, asked)}
+        rows = self._table.lock(nodes, asked)
         for node, label in zip(nodes.tolist(), asked, strict=True):
             check_label(node, rows[node][1] if node in rows else label, label)
         owner = np.searchsorted(nodes, change.nodes)
         cut = np.array([node in rows and rows[node][0] > 0 for node in nodes.tolist()], np.bool_)
         self._small(nodes, cut, owner, change.records, asked, rows)
         self._large(nodes[cut], EdgeChange(change.nodes[cut[owner]], change.records[cut[owner]]), rows)
-        self._flush()
-
-    def _locked(self, nodes: Ints, labels: Sequence[str]) -> Iterable[Any]:
-        parameters = {
-            "graph": self._number,
-            "nodes": self._statements.array(nodes),
-            "labels": self._statements.texts(labels),
-        }
-        if self._statements.locks_itself:
-            del parameters["labels"]
-        found = self._connection.execute(self._statements.lock, parameters).all()
-        return [(node, leaves, label, bytes(packed)) for node, leaves, label, packed in found]
+        self._table.remove(self._removed)
+        self._table.store(sorted(self._stored, key=lambda row: row[:2]))
 
     def _small(
         self, nodes: Ints, cut: NDArray[np.bool_], owner: Ints, records: Records, labels: Sequence[str], rows: Any
@@ -365,8 +297,7 @@ class _Write:
         sizes: dict[int, dict[int, int]] = {int(node): {} for node in nodes}
         if not len(nodes):
             return
-        whole = {"graph": self._number, "nodes": self._statements.array(nodes)}
-        for node, segment, size in self._connection.execute(self._statements.sizes, whole):
+        for node, segment, size in self._table.sizes(nodes):
             sizes[node][segment] = size // RECORD.itemsize
         changes, touched = {}, []
         for node, leaves in sizes.items():
@@ -374,7 +305,7 @@ class _Write:
             segments = segment_of(records, leaves)
             changes[node] = records, segments
             touched += [(node, segment) for segment in np.unique(segments).tolist()]
-        parts = self._segments(touched)
+        parts = self._table.segments(touched)
         before = {key: len(part) for key, part in parts.items()}
         differences = {node: [joined([])] for node in sizes}
         for node, segment in touched:
@@ -386,7 +317,8 @@ class _Write:
             differences[node] += [new, old]
         groups = {node: regrouped(leaves) for node, leaves in sizes.items()}
         absorbed = [(node, part) for node, group in groups.items() for found in group.values() for part in found]
-        parts |= self._segments([key for key in absorbed if key not in parts])
+        if missing := [key for key in absorbed if key not in parts]:
+            parts |= self._table.segments(missing)
         for node, leaves in sizes.items():
             label, packed = rows[node][1], rows[node][2]
             here = {segment: parts[node, segment] for segment in leaves if (node, segment) in parts}
@@ -413,23 +345,6 @@ class _Write:
                 self._removed.append((node, segment))
             self._stored += [(node, part, 0, "", rows.tobytes()) for part, rows in cut.items()]
         self._stored.append((node, 1, count, label, _totals_after(packed, differences).tobytes()))
-
-    def _segments(self, keys: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Records]:
-        if not keys:
-            return {}
-        found = self._connection.execute(self._statements.segments, self._statements.pairs(self._number, keys))
-        return {(node, segment): np.frombuffer(bytes(packed), RECORD) for node, segment, packed in found}
-
-    def _flush(self) -> None:
-        for start in range(0, len(self._removed), _AT_ONCE):
-            self._connection.execute(
-                self._statements.remove, self._statements.keys(self._number, self._removed[start : start + _AT_ONCE])
-            )
-        self._stored.sort(key=lambda row: row[:2])
-        for start in range(0, len(self._stored), _AT_ONCE):
-            self._connection.execute(
-                self._statements.store, self._statements.rows(self._number, self._stored[start : start + _AT_ONCE])
-            )
 
 
 def _totals_after(packed: bytes, differences: Sequence[Records]) -> Records:
