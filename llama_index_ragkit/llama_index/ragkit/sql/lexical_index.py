@@ -65,13 +65,7 @@ class SQLLexicalIndex:
             return LexicalRows(connection, self._name).size().texts
 
     def changed(self, removed: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
-        """Remove texts and add others, which replace those of the same id, in one transaction.
-
-        Parameters
-        ----------
-        added : id -> how often the text has each term (0 for its labels), see
-            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
-        """
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.changed`; in one transaction."""
         lexical_tables(self._engine).make(self._engine)
         with writing(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
@@ -124,19 +118,10 @@ class SQLLexicalIndex:
             return list(LexicalRows(connection, self._name).ids_of(texts.numbers.tolist()).values())
 
     def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
-        """The texts with the best BM25 scores, best first, equal ones by id; none without a word of the question.
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.scores`.
 
-        Of the texts that share the last of these scores, at least the thousand written first are considered.
-
-        Parameters
-        ----------
-        limit : maximum number of texts
-        only : the texts that count, given by their ids or as :meth:`labelled` finds them; None for all. Other texts do
-            not change their scores. If texts are given by ids, all their words are read
-
-        Returns
-        -------
-        Scores, more than 0, by id.
+        Of the texts that share the last of these scores, at least the thousand written first are considered. If the
+        texts that count are given by ids, all their words are read.
         """
         lexical_tables(self._engine).make(self._engine)
         with reading(self._engine) as connection:

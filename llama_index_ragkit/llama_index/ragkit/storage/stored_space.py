@@ -95,11 +95,6 @@ class StoredSpace:
         write : its token
         left : the tokens of writes that ended before their commit
         dimension : of the vectors; None as long as the index has none
-
-        Raises
-        ------
-        UnsupportedStoreError, StorageError
-            If the store does not delete by row; if it fails.
         """
         self._write = write
         if dimension and self._returns_vectors is None:
@@ -222,13 +217,7 @@ class StoredSpace:
         return counted((yield from self._records.get_many(self._collection, keys)), selection)
 
     def rows(self, records: Mapping[str, Record]) -> Steps[Snapshot]:
-        """The rows of records, by one read of the store.
-
-        Raises
-        ------
-        HalfWrittenError
-            See :meth:`fetch`.
-        """
+        """The rows of records, by one read of the store."""
         if not records:
             return Snapshot.empty()
         bare = {key: self._versions.in_store(key, row) for key, row in records.items() if VECTOR not in row}
@@ -246,11 +235,6 @@ class StoredSpace:
         """The vectors of rows that exist, by id in the given order, where the id of a row says what its vector is.
 
         They are read without the records, which name the row that has replaced another: its vector is the same.
-
-        Raises
-        ------
-        HalfWrittenError
-            See :meth:`fetch`.
         """
         id_of = {self.key(row_id): row_id for row_id in ids}
         if self._returns_vectors is None:
@@ -271,13 +255,7 @@ class StoredSpace:
         return described(counted(found, selection))
 
     def near(self, vectors: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
-        """The rows of :meth:`records_near_each` for all vectors, shape (q, dimension), together.
-
-        Raises
-        ------
-        StorageError, ConfigurationError
-            See :meth:`records_near`.
-        """
+        """The rows of :meth:`records_near_each` for all vectors, shape (q, dimension), together."""
         found = yield from self.records_near_each(list(vectors), wanted, selection, wanted)
         return (yield from self.rows({key: record for records in found for key, record in records.items()}))
 
@@ -330,13 +308,7 @@ class StoredSpace:
         selection: Selection = EVERYTHING,
         least: int = _FEWEST,
     ) -> Steps[list[Mapping[str, Record]]]:
-        """As :meth:`records_near` for each of several vectors: some searches run at once, and records are read once.
-
-        Raises
-        ------
-        StorageError, ConfigurationError
-            See :meth:`records_near`.
-        """
+        """As :meth:`records_near` for each of several vectors: some searches run at once, and records are read once."""
         if selection.only is not None:
             return [(yield from self.records_of(selection.only, selection))] * len(vectors)
         count = _asked_for(wanted, least)

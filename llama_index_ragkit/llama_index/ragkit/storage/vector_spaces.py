@@ -89,13 +89,7 @@ class VectorSpace:
 
     @immediate
     def fetch(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Snapshot:
-        """The rows of those ids that exist and count.
-
-        Raises
-        ------
-        ConfigurationError
-            If a filter cannot be compared with the value of a row.
-        """
+        """The rows of those ids that exist and count."""
         rows = self.store.snapshot()
         places = rows.rows_of(list(dict.fromkeys(ids)))
         return _counted(rows.part(places[places >= 0]), selection)
@@ -114,18 +108,7 @@ class VectorSpace:
         return (yield from self.fetch(ids, selection))
 
     def near(self, vectors: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
-        """The `wanted` rows nearest to each of some vectors, of those that count.
-
-        Parameters
-        ----------
-        vectors : shape (q, dimension)
-        selection : if it names the only rows that count, the result has all of these
-
-        Raises
-        ------
-        ConfigurationError
-            See :meth:`fetch`.
-        """
+        """The `wanted` rows nearest to each of some vectors, of those that count; all of these if they are named."""
         if selection.only is not None:
             return (yield from self.fetch(selection.only, selection))
         return (yield from offload(self._near, vectors, wanted, selection))

@@ -1,10 +1,25 @@
-"""The texts of the conformance kit: few, short, and connected, so that every method finds something in them."""
+"""The texts of the conformance kit: few, short, and connected, so that every method finds something in them.
+
+Text i has the number i and the tenant "odd" or "even", by which filters tell the texts apart.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-__all__ = ["QUESTION", "TEXTS", "chunks", "texts_and_scores"]
+__all__ = [
+    "QUESTION",
+    "TEXTS",
+    "chunks",
+    "each_condition",
+    "each_operator",
+    "odd_or_above_3",
+    "texts_and_scores",
+    "where",
+]
 
 TEXTS = [
     "Ada Byron met Charles Babbage in London.",
@@ -38,3 +53,35 @@ def chunks(document: str, count: int, start: int = 0) -> list[TextNode]:
 def texts_and_scores(results: Sequence[NodeWithScore]) -> list[tuple[str, float]]:
     """The results of a retrieval without their ids, in order; scores rounded to six digits."""
     return [(result.node.get_content(), round(result.get_score(), 6)) for result in results]
+
+
+def where(key: str, value: Any, operator: FilterOperator = FilterOperator.EQ) -> MetadataFilter:
+    """A filter."""
+    return MetadataFilter(key=key, value=value, operator=operator)
+
+
+each_operator = pytest.mark.parametrize(
+    ("filter_", "wanted"),
+    [
+        (where("tenant", "odd"), {1, 3, 5}),
+        (where("tenant", "odd", FilterOperator.NE), {0, 2, 4}),
+        (where("number", 2, FilterOperator.LT), {0, 1}),
+        (where("number", 2, FilterOperator.LTE), {0, 1, 2}),
+        (where("number", 3, FilterOperator.GT), {4, 5}),
+        (where("number", 3, FilterOperator.GTE), {3, 4, 5}),
+        (where("number", [1, 4], FilterOperator.IN), {1, 4}),
+        (where("number", [1, 4], FilterOperator.NIN), {0, 2, 3, 5}),
+    ],
+    ids=lambda value: value.operator.value if isinstance(value, MetadataFilter) else "",
+)
+each_condition = pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [(FilterCondition.AND, {5}), (FilterCondition.OR, {1, 3, 4, 5})],
+    ids=["and", "or"],
+)
+
+
+def odd_or_above_3(condition: FilterCondition) -> MetadataFilters:
+    """Two filters, of which both must pass, or one, or none."""
+    both: list[Any] = [where("tenant", "odd"), where("number", 3, FilterOperator.GT)]
+    return MetadataFilters(filters=both, condition=condition)

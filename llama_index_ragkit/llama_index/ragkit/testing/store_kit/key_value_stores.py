@@ -36,27 +36,9 @@ VALUES: dict[str, dict[str, Any]] = {
     "imitating": {"__type__": "t", "__data__": {}, "doc_hash": "h", "_id": 1, "id": 2, "key": 3},
 }
 KEYS = [
-    "two words",
-    "a/b__c",
-    "../outside",
-    "UPPER",
-    "upper",
-    "漢字",
-    "e\u0301",
-    "\u00e9",
-    "1",
-    "01",
-    "'quoted' \"twice\"",
-    "%",
-    "_",
-    "*",
-    "a:b",
-    "a\\b",
-    "a\nb",
-    "x" * 500,
-    "key ",
-    "key",
-]
+    "two words", "a/b__c", "../outside", "UPPER", "upper", "漢字", "e\u0301", "\u00e9", "1", "01", "'quoted' \"twice\"",
+    "%", "_", "*", "a:b", "a\\b", "a\nb", "x" * 500, "key ", "key",
+]  # fmt: skip
 
 
 class KeyValueReadWriteTests(StoreHarness):

@@ -1,12 +1,11 @@
 """Does a vector store find what it should?"""
 
 import math
-from typing import Any
 
-import pytest
 from llama_index.core.vector_stores import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
+from llama_index.ragkit.testing.corpus import each_condition, each_operator, odd_or_above_3, where
 from llama_index.ragkit.testing.store_kit.vector_harness import VectorStoreHarness, ids_of, row, rows
 
 __all__ = [
@@ -20,9 +19,7 @@ __all__ = [
     "VectorTextTests",
 ]
 
-Operator = FilterOperator
 SHUFFLED = (3, 0, 5, 1, 4, 2)
-NUMBERS = set(range(6))
 
 
 class VectorQueryTests(VectorStoreHarness):
@@ -115,10 +112,6 @@ class VectorDocumentIdTests(VectorStoreHarness):
         )
 
 
-def _where(key: str, value: Any, operator: Operator = Operator.EQ) -> MetadataFilter:
-    return MetadataFilter(key=key, value=value, operator=operator)
-
-
 class VectorFilterTests(VectorStoreHarness):
     """`filters` of a query restricts it to rows by their metadata, one filter or several with AND or OR."""
 
@@ -128,41 +121,23 @@ class VectorFilterTests(VectorStoreHarness):
         store.add(nodes)
         return [ids_of(nodes).index(node_id) for node_id in self.found(store, top_k=top_k, filters=filters)]
 
-    @pytest.mark.parametrize(
-        ("filter_", "wanted"),
-        [
-            (_where("tenant", "odd"), {1, 3, 5}),
-            (_where("tenant", "odd", Operator.NE), {0, 2, 4}),
-            (_where("number", 2, Operator.LT), {0, 1}),
-            (_where("number", 2, Operator.LTE), {0, 1, 2}),
-            (_where("number", 3, Operator.GT), {4, 5}),
-            (_where("number", 3, Operator.GTE), {3, 4, 5}),
-            (_where("number", [1, 4], Operator.IN), {1, 4}),
-            (_where("number", [1, 4], Operator.NIN), NUMBERS - {1, 4}),
-        ],
-        ids=lambda value: value.operator.value if isinstance(value, MetadataFilter) else "",
-    )
+    @each_operator
     def test_rows_pass_as_the_operator_says(
         self, store: BasePydanticVectorStore, filter_: MetadataFilter, wanted: set[int]
     ) -> None:
         """And come back nearest first."""
         assert self.numbers(store, MetadataFilters(filters=[filter_])) == sorted(wanted)
 
-    @pytest.mark.parametrize(
-        ("condition", "wanted"),
-        [(FilterCondition.AND, [5]), (FilterCondition.OR, [1, 3, 4, 5])],
-        ids=["and", "or"],
-    )
+    @each_condition
     def test_conditions_combine_filters(
-        self, store: BasePydanticVectorStore, condition: FilterCondition, wanted: list[int]
+        self, store: BasePydanticVectorStore, condition: FilterCondition, wanted: set[int]
     ) -> None:
         """Both must pass, or one of them."""
-        both: list[Any] = [_where("tenant", "odd"), _where("number", 3, Operator.GT)]
-        assert self.numbers(store, MetadataFilters(filters=both, condition=condition)) == wanted
+        assert self.numbers(store, odd_or_above_3(condition)) == sorted(wanted)
 
     def test_the_best_of_what_passes_come_back(self, store: BasePydanticVectorStore) -> None:
         """The filter does not merely sift the best rows."""
-        assert self.numbers(store, MetadataFilters(filters=[_where("tenant", "odd")]), top_k=2) == [1, 3]
+        assert self.numbers(store, MetadataFilters(filters=[where("tenant", "odd")]), top_k=2) == [1, 3]
 
 
 class VectorNestedFilterTests(VectorFilterTests):
@@ -170,11 +145,10 @@ class VectorNestedFilterTests(VectorFilterTests):
 
     def test_filters_may_be_nested(self, store: BasePydanticVectorStore) -> None:
         """(odd and below 3) or 4."""
-        low = MetadataFilters(filters=[_where("tenant", "odd"), _where("number", 3, Operator.LT)])
-        either = MetadataFilters(filters=[low, _where("number", 4)], condition=FilterCondition.OR)
+        low = MetadataFilters(filters=[where("tenant", "odd"), where("number", 3, FilterOperator.LT)])
+        either = MetadataFilters(filters=[low, where("number", 4)], condition=FilterCondition.OR)
         assert self.numbers(store, either) == [1, 4]
 
     def test_not_means_none_of_them(self, store: BasePydanticVectorStore) -> None:
         """Neither odd nor above 3."""
-        both: list[Any] = [_where("tenant", "odd"), _where("number", 3, Operator.GT)]
-        assert self.numbers(store, MetadataFilters(filters=both, condition=FilterCondition.NOT)) == [0, 2]
+        assert self.numbers(store, odd_or_above_3(FilterCondition.NOT)) == [0, 2]
