@@ -39,7 +39,7 @@ from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, Stor
 from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.selection import Selection
-from llama_index.ragkit.storage.shared_store_search import SPACE, label_of
+from llama_index.ragkit.storage.stored_rows import SPACE, label_of
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.vectors.filters import is_comparable, matches, relaxed, select
 from llama_index.ragkit.vectors.snapshot import Hits

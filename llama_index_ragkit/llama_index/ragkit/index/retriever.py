@@ -327,7 +327,8 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         return (yield from self._index.writer.in_one_generation(answered))
 
     def _ask_steps(self, bundle: QueryBundle) -> Steps[Answered]:
-        return (yield from self._about(bundle, self._answer, ([], None)))
+        nothing: Answered = [], None
+        return (yield from self._about(bundle, self._answer, nothing))
 
     def _answer(self, query: Query[State], found: FoundType) -> Steps[Answered]:
         nodes = yield from self._results(found)
@@ -363,7 +364,8 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         return await arun_steps(self._explain_steps(query))
 
     def _explain_steps(self, question: QueryType) -> Steps[list[ExplanationType]]:
-        return (yield from self._about(as_bundle(question), self._explain_found, []))
+        nothing: list[ExplanationType] = []
+        return (yield from self._about(as_bundle(question), self._explain_found, nothing))
 
     def _explain_found(self, query: Query[State], found: FoundType) -> Steps[list[ExplanationType]]:
         nodes = yield from self._results(found)

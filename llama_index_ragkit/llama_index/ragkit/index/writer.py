@@ -65,6 +65,32 @@ class _Ready:
     extracted: dict[str, NodeEntry] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Work:
+    """A write or a delete, as it is carried out.
+
+    Attributes
+    ----------
+    plan : which nodes are stored and removed
+    names : ids of the nodes that are written or deleted
+    documents, nodes : that are written, see :meth:`IndexWriter.write`
+    entries, vectors : of `nodes`
+    more : see :class:`~llama_index.ragkit.Change`
+    whole : documents to remove, whatever nodes they have
+    from_docstore : nodes to delete there too; None leaves the docstore unchanged
+    """
+
+    plan: WritePlan
+    names: Sequence[str]
+    documents: Sequence[Document] = ()
+    nodes: Sequence[BaseNode] = ()
+    entries: Mapping[str, NodeEntry] = field(default_factory=dict)
+    vectors: Vectors = field(default_factory=dict)
+    more: bool = False
+    whole: Sequence[str] = ()
+    from_docstore: Sequence[str] | None = None
+
+
 class IndexWriter(Generic[State]):
     """Performs the writes of one index, one at a time, and holds the state that queries read.
 
@@ -303,61 +329,49 @@ class IndexWriter(Generic[State]):
         unread = [node_of[i] for i in plan.read if i not in ready.extracted]
         ready.extracted.update((yield from self._preparation.extract(unread, given, nodes, again)))
         entries = {**{i: ready.extracted[i] for i in plan.read}, **plan.reused}
-        yield from storage.records.cleaned_once(self._store(nodes, documents, plan, entries, vectors, more))
+        gone = list(plan.obsolete)
+        more = more or self.more_follows
+        work = _Work(plan, list(node_of), documents, nodes, entries, vectors, more, from_docstore=gone)
+        yield from storage.records.cleaned_once(self._carry_out(work))
         return is_build
 
-    def _store(
-        self,
-        nodes: Sequence[BaseNode],
-        documents: Sequence[Document],
-        plan: WritePlan,
-        entries: Mapping[str, NodeEntry],
-        vectors: Vectors,
-        more: bool,
-    ) -> Steps[None]:
-        """Carry out a plan, from begin to commit."""
-        storage = self._storage
-        node_of = {node.node_id: node for node in nodes}
+    def _carry_out(self, work: _Work) -> Steps[None]:
+        """A write or a delete, from begin to commit."""
+        storage, plan, vectors = self._storage, work.plan, work.vectors
+        node_of = {node.node_id: node for node in work.nodes}
         todo = [node_of[node_id] for node_id in plan.write]
         added = sorted((node for node in todo if node.node_id in vectors), key=sort_key)
         new = [node for node in added if node.node_id not in plan.repeated]
+        removed = plan.removed
         change = Change(
             added=added,
             vectors=_stacked(added, vectors),
-            records={node_id: entry.record for node_id, entry in entries.items() if entry.record},
-            removed=list(plan.removed),
-            before=(yield from self._before(plan.removed)),
+            records={node_id: entry.record for node_id, entry in work.entries.items() if entry.record},
+            removed=list(removed),
+            before=(yield from storage.rows_of(list(removed))) if removed else Snapshot.empty(),
             repeated=plan.repeated,
-            more=more or self.more_follows,
+            more=work.more,
         )
         yield from self._builder.prepare(change)
-        measured = yield from self._preparation.advantage(change, documents, nodes)
+        measured = yield from self._preparation.advantage(change, work.documents, work.nodes)
         # Until the old entries of the cache are released, the manifest names them beside the new ones.
-        both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in entries.items()}
+        both = {node_id: _with_keys(entry, plan.replaced.get(node_id)) for node_id, entry in work.entries.items()}
+        documents = [*(document.id_ for document in work.documents), *work.whole]
         with self._committing():
             storage.struct.advantage, storage.struct.measured = measured
-            yield from storage.begin([document.id_ for document in documents], () if documents else node_of)
-            yield from storage.manifest.begin(documents)
+            yield from storage.begin(documents, () if documents else work.names)
+            yield from storage.manifest.begin(work.documents)
             metadata = {node.node_id: node.metadata for node in todo}
             if storage.commits.is_shared:  # what was extracted outlives a transaction that is rolled back
                 known = {node_id: entry for node_id, entry in both.items() if node_id not in plan.changed}
                 yield from storage.manifest.add(known, metadata)
             with (yield from storage.stores.transaction()):
-                yield from storage.remove_chunks(plan.removed)
+                yield from storage.remove_chunks(removed)
                 yield from storage.manifest.add(both, metadata)
-                yield from storage.add_to_docstore(nodes)
+                yield from storage.add_to_docstore(work.nodes)
                 if self._builder.embeds_chunks or storage.external is not None:
                     yield from storage.put_chunks(new, _stacked(new, vectors))
-                yield from self._finish(
-                    change,
-                    removed=plan.obsolete,
-                    replaced=plan.replaced,
-                    entries=entries,
-                    documents=documents,
-                    nodes=list(node_of),
-                    written=nodes,
-                    from_docstore=list(plan.obsolete),
-                )
+                yield from self._finish(work, change)
             yield from storage.settle()
 
     def delete(self, node_ids: Sequence[str], *, from_docstore: bool, ref_doc_ids: Sequence[str] = ()) -> Steps[None]:
@@ -372,35 +386,10 @@ class IndexWriter(Generic[State]):
         yield from self._recover()
         entries = yield from self._storage.manifest.entries_of(node_ids)
         yield from self.checks.delete(entries)
-        removal = self._remove(node_ids, entries, ref_doc_ids, from_docstore)
-        yield from self._storage.records.cleaned_once(removal)
-
-    def _remove(
-        self,
-        node_ids: Sequence[str],
-        entries: Mapping[str, NodeEntry],
-        ref_doc_ids: Sequence[str],
-        from_docstore: bool,
-    ) -> Steps[None]:
-        """Carry out a delete, from begin to commit."""
-        change = Change(removed=list(entries), before=(yield from self._before(entries)))
-        yield from self._builder.prepare(change)
-        with self._committing():
-            yield from self._storage.begin(ref_doc_ids, () if ref_doc_ids else node_ids)
-            with (yield from self._storage.stores.transaction()):
-                yield from self._storage.remove_chunks(entries)
-                yield from self._finish(
-                    change,
-                    removed=entries,
-                    nodes=node_ids,
-                    whole=ref_doc_ids,
-                    from_docstore=list(node_ids) if from_docstore else None,
-                )
-            yield from self._storage.settle()
-
-    def _before(self, removed: Mapping[str, NodeEntry]) -> Steps[Snapshot]:
-        """The rows of nodes that are about to be removed."""
-        return (yield from self._storage.rows_of(list(removed))) if removed else Snapshot.empty()
+        plan = WritePlan([], [], obsolete=entries)
+        gone = node_ids if from_docstore else None
+        work = _Work(plan, node_ids, whole=ref_doc_ids, from_docstore=gone)
+        yield from self._storage.records.cleaned_once(self._carry_out(work))
 
     def delete_document(self, ref_doc_id: str, *, from_docstore: bool) -> Steps[None]:
         """Delete a document, by the manifest: another index may have deleted it from the docstore before."""
@@ -473,33 +462,12 @@ class IndexWriter(Generic[State]):
         nodes = [Failure(i, entry.step or kind, entry.error or "", entry.by) for i, entry in failed.items()]
         return [*nodes, *self._builder.failures(state)]
 
-    def _finish(
-        self,
-        change: Change,
-        *,
-        removed: Mapping[str, NodeEntry],
-        replaced: Mapping[str, NodeEntry] | None = None,
-        entries: Mapping[str, NodeEntry] | None = None,
-        documents: Sequence[Document] = (),
-        nodes: Sequence[str] = (),
-        written: Sequence[BaseNode] = (),
-        whole: Sequence[str] = (),
-        from_docstore: Sequence[str] | None = None,
-    ) -> Steps[None]:
+    def _finish(self, work: _Work, change: Change) -> Steps[None]:
         """Derive, delete, and commit.
 
         The manifest entries are deleted last, so that a delete that was killed can be repeated. When the derivation
-        fails, the stored data are kept and committed as an incomplete write: `documents` get no hash, so that
+        fails, the stored data are kept and committed as an incomplete write: documents get no hash, so that
         `refresh_ref_docs` writes them again.
-
-        Parameters
-        ----------
-        removed : entries of removed nodes, without those that are replaced
-        replaced, entries : old and new entries of nodes that were written
-        documents, nodes : that were written, or ids of nodes to delete
-        written : the nodes of `documents`
-        whole : documents to remove, whatever nodes they have
-        from_docstore : nodes to delete there too; None leaves the docstore unchanged
         """
         storage = self._storage
         struct = storage.struct
@@ -514,21 +482,21 @@ class IndexWriter(Generic[State]):
         if change.removed:
             self.last_query = None
             storage.commits.note_removal()
-        entries = dict(entries or {})
+        removed, whole, entries = work.plan.obsolete, work.whole, work.entries
         unused = {}
-        for node_id, entry in {**removed, **(replaced or {})}.items():
+        for node_id, entry in {**removed, **work.plan.replaced}.items():
             used = entries[node_id].cache_keys if node_id in entries else []
             unused[storage.cache_user(node_id)] = [key for key in entry.cache_keys if key not in used]
         yield from self._resources.release(unused)
-        if from_docstore is not None:
-            yield from storage.delete_from_docstore(from_docstore, whole)
+        if work.from_docstore is not None:
+            yield from storage.delete_from_docstore(work.from_docstore, whole)
         yield from storage.manifest.remove(removed, whole)
         if failure is None:
             yield from storage.manifest.complete(entries)
-            yield from storage.finish(documents, written)
+            yield from storage.finish(work.documents, work.nodes)
         struct.counters["chunks"] = yield from self._terms.count()
-        done = [] if failure else [document.id_ for document in documents]
-        yield from storage.commit([*done, *whole], [*([] if failure else nodes), *removed])
+        done = [] if failure else [document.id_ for document in work.documents]
+        yield from storage.commit([*done, *whole], [*([] if failure else work.names), *removed])
         if failure is not None:
             raise failure
 

@@ -12,11 +12,13 @@ from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.local_stores import LocalStores
 from llama_index.ragkit.storage.manifest import NodeEntry
-from llama_index.ragkit.storage.opening import CHUNKS, new_spaces, new_uid, open_records, open_spaces, version_tag
+from llama_index.ragkit.storage.opening import CHUNKS, check_commit, new_uid, open_records, version_tag
 from llama_index.ragkit.storage.persist import remember
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import DerivedStruct
-from llama_index.ragkit.storage.vector_spaces import VectorSpace
+from llama_index.ragkit.storage.vector_spaces import VectorSpace, open_space
+from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
+from llama_index.ragkit.vectors.row_buffer import Storage
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["LocalIndexStorage"]
@@ -60,16 +62,34 @@ class LocalIndexStorage(IndexStorage):
         """The empty storage of a new index; nothing is written yet."""
         struct.uid = new_uid()
         records = open_records(context, method, struct)
-        spaces = new_spaces(context, method, space_names, struct, records)
+        spaces = {}
+        for name in space_names:
+            namespace = f"{method}_{name}"
+            if namespace in context.vector_stores:
+                namespace += f"_{struct.uid}"
+            store = MatrixVectorStore(stores_text=False, dtype=_dtype(struct), tag=version_tag(struct))
+            context.vector_stores[namespace] = store
+            struct.spaces[name] = namespace
+            spaces[name] = VectorSpace(name, store, records)
         return cls(context, struct, records, spaces, external)
 
     @classmethod
     def open(
         cls, context: StorageContext, method: str, struct: DerivedStruct, external: ExternalVectorStore | None
     ) -> Steps["LocalIndexStorage"]:
-        """The storage of a stored index, after a check that its parts belong together."""
+        """The storage of a stored index, after a check that its parts belong together.
+
+        Raises
+        ------
+        FormatVersionError, MissingSpaceError, HalfWrittenError
+        """
         records = open_records(context, method, struct)
-        spaces = yield from open_spaces(context, struct, records)
+        trusted, tag = (yield from check_commit(struct, records)), version_tag(struct)
+        spaces = {}
+        for name, namespace in struct.spaces.items():
+            spaces[name] = yield from open_space(
+                name, namespace, context, records, tag, dtype=_dtype(struct), trusted=trusted
+            )
         remember(context, {struct.index_id: struct.token})
         records.paused = yield from may_be_writing(records)  # what a write has done so far must not be repaired
         return cls(context, struct, records, spaces, external)
@@ -139,3 +159,8 @@ class LocalIndexStorage(IndexStorage):
                 node = (yield from self.get_node(node_id)) if node_id not in entries and node_id in rows else None
                 stay += [] if node is None else [node]
         return stay
+
+
+def _dtype(struct: DerivedStruct) -> Storage:
+    """The data type in which the vectors are stored."""
+    return "float16" if struct.params.get("dtype") == "float16" else "float32"

@@ -1,7 +1,6 @@
 """Creating the parts of a new index in a storage context, and opening those of a stored one."""
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -18,19 +17,15 @@ from llama_index.ragkit.storage.file_kvstore import keep_in_file
 from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import DerivedStruct, check_format
-from llama_index.ragkit.storage.vector_spaces import VectorSpace, open_space
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
-from llama_index.ragkit.vectors.row_buffer import Storage
 
 __all__ = [
     "CHUNKS",
     "DEFAULT",
     "check_commit",
     "find_external_store",
-    "new_spaces",
     "new_uid",
     "open_records",
-    "open_spaces",
     "version_tag",
 ]
 
@@ -129,48 +124,6 @@ def _writer_of_default(context: StorageContext) -> str | None:
         if mirrored or isinstance(struct, IndexDict):  # that of core's VectorStoreIndex
             return struct.index_id
     return None
-
-
-def _dtype(struct: DerivedStruct) -> Storage:
-    """The data type in which the vectors are stored."""
-    return "float16" if struct.params.get("dtype") == "float16" else "float32"
-
-
-def new_spaces(
-    context: StorageContext,
-    method: str,
-    names: Sequence[str],
-    struct: DerivedStruct,
-    records: Records,
-) -> dict[str, VectorSpace]:
-    """Empty spaces of a new index: `<method>_<space>`, with the uid appended where that name is taken."""
-    spaces = {}
-    for name in names:
-        plain = f"{method}_{name}"
-        namespace = plain if plain not in context.vector_stores else f"{plain}_{struct.uid}"
-        store = MatrixVectorStore(stores_text=False, dtype=_dtype(struct))
-        store.tag = version_tag(struct)
-        context.vector_stores[namespace] = store
-        struct.spaces[name] = namespace
-        spaces[name] = VectorSpace(name, store, records)
-    return spaces
-
-
-def open_spaces(context: StorageContext, struct: DerivedStruct, records: Records) -> Steps[dict[str, VectorSpace]]:
-    """The spaces of a stored index, checked against its struct."""
-    trusted = yield from check_commit(struct, records)
-    spaces = {}
-    for name, namespace in struct.spaces.items():
-        spaces[name] = yield from open_space(
-            name,
-            namespace,
-            context,
-            records,
-            version_tag(struct),
-            dtype=_dtype(struct),
-            trusted=trusted,
-        )
-    return spaces
 
 
 def check_commit(struct: DerivedStruct, records: Records) -> Steps[bool]:

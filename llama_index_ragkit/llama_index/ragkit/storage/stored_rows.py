@@ -1,28 +1,47 @@
-"""The rows of a space in stores as JSON records, and under which ids their vectors lie in the vector store.
+"""The rows of a space in stores as JSON records, and how their vectors lie in a vector store of many spaces.
 
 A record has id, sort key, document and metadata, and the vector where the store does not return it as it was written.
 """
 
 import base64
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 
 import numpy as np
+from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
 from numpy.typing import NDArray
 
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.steps import Steps
+from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["VECTOR", "RowVersions", "counted", "described", "joined", "recorded"]
+__all__ = [
+    "SPACE",
+    "VECTOR",
+    "RowVersions",
+    "SharedStoreSearch",
+    "counted",
+    "described",
+    "joined",
+    "label_of",
+    "recorded",
+]
 
 
 VECTOR = "v"
 """The key of a record's vector."""
+
+SPACE = "ragkit_space"
+"""The key of a row's metadata that names its space."""
+_ALONE = 0.75  # share of the rows found that are of this space, from which on a store counts as its own
+_NO_QUOTING = re.compile(r"[A-Za-z0-9_/.-]*")
 
 
 def recorded(rows: SpaceRows, with_vectors: bool) -> Iterator[Record]:
@@ -126,3 +145,51 @@ class RowVersions:
     def settled(self, ids: Sequence[str]) -> Steps[None]:
         """Note that ids were deleted in the store."""
         yield from self._records.delete(self._doomed, ids)
+
+
+def label_of(uid: str, name: str) -> str:
+    """What the rows of a space have for `SPACE`: letters and digits alone, since adapters put it into statements."""
+    return f"s{sha256(f'{uid}/{name}'.encode(errors='surrogatepass')).hexdigest()[:32]}"
+
+
+class SharedStoreSearch:
+    """Searches for the rows of one space.
+
+    The store is asked to filter by the label of the space once a search has found many rows of others: a store that
+    holds one space alone would check each row for nothing, and planners of databases that know nothing of such a filter
+    read the whole table instead of the index of its vectors.
+
+    Parameters
+    ----------
+    external : the store
+    uid : of the index
+    name : of the space
+    """
+
+    def __init__(self, external: ExternalVectorStore, uid: str, name: str) -> None:
+        self._external = external
+        # Rows of the first release have the second label.
+        labels = [label_of(uid, name), f"{uid}/{name}"]
+        self._own = MetadataFilter(
+            key=SPACE, value=[one for one in labels if _NO_QUOTING.fullmatch(one)], operator=FilterOperator.IN
+        )
+        self._is_shared = False
+
+    def learns_from(self, found: int, known: int) -> bool:
+        """Whether a search, of whose rows so many are of the space, is better made again with a filter by the space."""
+        if self._is_shared or known >= _ALONE * found:
+            return False
+        self._is_shared = True
+        return True
+
+    def search(
+        self, vectors: NDArray[np.float32], count: int, filters: MetadataFilters | None
+    ) -> Steps[list[list[str]]]:
+        """The ids in the store of the rows nearest to each vector, best first; rows of other spaces may be among them.
+
+        Parameters
+        ----------
+        vectors : shape (queries, dimension)
+        filters : as far as the store can check them; rows that do not pass may be among those found
+        """
+        return (yield from self._external.search(vectors, count, self._own if self._is_shared else None, filters))

@@ -23,8 +23,17 @@ from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.external_store import AT_ONCE, ExternalVectorStore, search_at_once
 from llama_index.ragkit.storage.records import Record, Records
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
-from llama_index.ragkit.storage.shared_store_search import SPACE, SharedStoreSearch, label_of
-from llama_index.ragkit.storage.stored_rows import VECTOR, RowVersions, counted, described, joined, recorded
+from llama_index.ragkit.storage.stored_rows import (
+    SPACE,
+    VECTOR,
+    RowVersions,
+    SharedStoreSearch,
+    counted,
+    described,
+    joined,
+    label_of,
+    recorded,
+)
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
 from llama_index.ragkit.vectors.filters import is_comparable
 from llama_index.ragkit.vectors.snapshot import Snapshot

@@ -2,11 +2,10 @@
 
 from llama_index.ragkit.testing.index_kit.asynchronous import AsyncTests, ConcurrencyTests
 from llama_index.ragkit.testing.index_kit.building import BuildingTests, OddCorpusTests
-from llama_index.ragkit.testing.index_kit.engines import EngineTests, FusionTests
+from llama_index.ragkit.testing.index_kit.engines import EngineTests, FusionTests, PostprocessorTests
 from llama_index.ragkit.testing.index_kit.faults import FaultTests
 from llama_index.ragkit.testing.index_kit.harness import IndexHarness
 from llama_index.ragkit.testing.index_kit.persistence import EmbeddingModelTests, PersistenceTests, SharedContextTests
-from llama_index.ragkit.testing.index_kit.postprocessing import PostprocessorTests
 from llama_index.ragkit.testing.index_kit.retrieving import FilterTests, RetrievalTests
 from llama_index.ragkit.testing.index_kit.writing import DeletingTests, UpdatingTests
 
