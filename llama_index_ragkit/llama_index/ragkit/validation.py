@@ -1,7 +1,7 @@
 """Checks of the values of parameters, with uniform error messages.
 
-Every message names the parameter, the allowed values, and the value. Booleans and texts are not accepted as numbers;
-NumPy integers are accepted as integers.
+What does not fit raises a `ConfigurationError`. Every message names the parameter, the allowed values, and the value.
+Booleans and texts are not accepted as numbers; NumPy integers are accepted as integers.
 """
 
 import math
@@ -38,24 +38,14 @@ ON_ERROR: tuple[str, ...] = get_args(OnError)
 
 
 def check_choice(name: str, value: T, choices: Collection[str]) -> T:
-    """The value, if it is one of the choices.
-
-    Raises
-    ------
-    ConfigurationError
-    """
+    """The value, if it is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ConfigurationError(f"{name} must be one of {', '.join(map(repr, choices))}, not {value!r}.")
     return value
 
 
 def chosen(name: str, value: str, choices: Mapping[Any, Mapping[str, Any]]) -> dict[str, Any]:
-    """The keywords that a choice stands for, in a dictionary of the caller's own.
-
-    Raises
-    ------
-    ConfigurationError
-    """
+    """The keywords that a choice stands for, in a dictionary of the caller's own."""
     return dict(choices[check_choice(name, value, choices)])
 
 
@@ -64,12 +54,7 @@ def check_count(name: str, value: Any, least: int, *, none_ok: Literal[False] = 
 @overload
 def check_count(name: str, value: Any, least: int, *, none_ok: bool) -> int | None: ...
 def check_count(name: str, value: Any, least: int, *, none_ok: bool = False) -> int | None:
-    """The value as an `int`, if it is a whole number of at least `least`, or None where that is allowed.
-
-    Raises
-    ------
-    ConfigurationError
-    """
+    """The value as an `int`, if it is a whole number of at least `least`, or None where that is allowed."""
     if value is None and none_ok:
         return None
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
@@ -86,10 +71,6 @@ def check_number(
     Parameters
     ----------
     above, below : whether `low` itself, or `high` itself, is excluded
-
-    Raises
-    ------
-    ConfigurationError
     """
     fits = not isinstance(value, bool) and isinstance(value, Real) and low <= float(value) <= high
     if not fits or value == math.inf or (above and value == low) or (below and value == high):
@@ -110,10 +91,6 @@ def check_component(name: str, value: T, kind: type | tuple[str, ...], wanted: s
     wanted : what is needed, with examples, for the message
     method : the method that uses it, if a component of this kind belongs to one; its attribute `method` must then be
         equal, or empty or absent for components of any method
-
-    Raises
-    ------
-    ConfigurationError
     """
     fits = isinstance(value, kind) if isinstance(kind, type) else all(hasattr(value, part) for part in kind)
     own = getattr(value, "method", "")

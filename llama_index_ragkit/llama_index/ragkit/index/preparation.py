@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,32 +36,25 @@ logger = logging.getLogger(__name__)
 Vectors = Mapping[str, NDArray[np.float32]]
 
 
+@dataclass
 class Preparation:
     """Embeds the nodes of a write and reads them with the extractor.
 
-    Parameters
+    Attributes
     ----------
     storage, resources, builder, method : see :class:`~llama_index.ragkit.index.writer.IndexWriter`
     checks : of the index
     """
 
-    def __init__(
-        self,
-        storage: IndexStorage,
-        resources: Resources,
-        builder: Builder[Any, Any],
-        method: str,
-        checks: WriteChecks[Any],
-    ) -> None:
-        self._storage = storage
-        self._resources = resources
-        self._builder = builder
-        self._method = method
-        self._checks = checks
+    storage: IndexStorage
+    resources: Resources
+    builder: Builder[Any, Any]
+    method: str
+    checks: WriteChecks[Any]
 
     def without_records(self, nodes: Sequence[BaseNode]) -> tuple[list[BaseNode], dict[str, Record]]:
         """Nodes for the docstore, the last of each id, and the extractions in their metadata."""
-        extractor = self._resources.extractor
+        extractor = self.resources.extractor
         given: dict[str, Record] = {}
         plain: dict[str, BaseNode] = {}
         for node in nodes:
@@ -80,22 +74,22 @@ class Preparation:
         with_text = [node for node in nodes if node.embedding is not None or embed_text(node)]
         if not with_text:
             return {}
-        yield from self._checks.embed_model()
-        struct = self._storage.struct
+        yield from self.checks.embed_model()
+        struct = self.storage.struct
         if not struct.embedding:
-            struct.embedding = yield from describe_model(self._resources.embed_model)
+            struct.embedding = yield from describe_model(self.resources.embed_model)
         vectors: dict[str, Any] = {n.node_id: n.get_embedding() for n in with_text if n.embedding is not None}
         vectors.update({node_id: rows.vectors_of([node_id])[0] for node_id in stored if node_id in rows})
         vectors.update({node.node_id: known[node.node_id] for node in with_text if node.node_id in known})
-        if self._builder.embeds_chunks:
+        if self.builder.embeds_chunks:
             unknown = [node for node in with_text if node.node_id not in vectors]
-            shared = yield from shared_vectors(self._storage, unknown)
+            shared = yield from shared_vectors(self.storage, unknown)
             vectors.update(shared)
             if shared:
-                logger.info("%s: %d are embedded already, in another index of the context.", self._method, len(shared))
+                logger.info("%s: %d are embedded already, in another index of the context.", self.method, len(shared))
         bare = [node for node in with_text if node.node_id not in vectors]
-        if self._builder.embeds_chunks or self._storage.external is not None:
-            embedded = yield from self._resources.embed([embed_text(node) for node in bare], "chunks")
+        if self.builder.embeds_chunks or self.storage.external is not None:
+            embedded = yield from self.resources.embed([embed_text(node) for node in bare], "chunks")
         else:
             embedded = np.zeros((len(bare), struct.embedding["dimension"]), dtype=np.float32)
         vectors.update({node.node_id: vector for node, vector in zip(bare, embedded, strict=True)})
@@ -125,10 +119,10 @@ class Preparation:
         """
         entries = {node.node_id: NodeEntry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
         todo = [node for node in nodes if node.node_id not in given and embed_text(node)]
-        extractor = self._resources.extractor
+        extractor = self.resources.extractor
         if extractor is None or not todo:
             return entries
-        extracted = yield from self._resources.extract(todo, self._storage.cache_user, written)
+        extracted = yield from self.resources.extract(todo, self.storage.cache_user, written)
         failed = {
             f"Node {found.read_with!r}": found.error
             for found in extracted
@@ -151,7 +145,7 @@ class Preparation:
         ----------
         given : ids of nodes whose extraction is in their metadata
         """
-        extractor = self._resources.extractor
+        extractor = self.resources.extractor
         if extractor is None or not extractor.reads_documents:
             return []
         reads = set(plan.read)
@@ -168,11 +162,11 @@ class Preparation:
         ----------
         documents, nodes : of the write; of many, the first part in stores counts
         """
-        struct, resources = self._storage.struct, self._resources
+        struct, resources = self.storage.struct, self.resources
         known = struct.advantage, struct.measured
         if not can_measure(len(change.added), struct.measured):
             return known  # before all that is given is hashed
-        found, texts, vectors = self._builder.searched(change)
+        found, texts, vectors = self.builder.searched(change)
         given = documents or nodes
         first = first_part(given)
         if len(first) < len(given):
@@ -187,16 +181,16 @@ class Preparation:
         """Log what a write is going to do, before it costs anything."""
         if not logger.isEnabledFor(logging.INFO):
             return
-        extractor = self._resources.extractor
+        extractor = self.resources.extractor
         reads = "" if extractor is None else f", {len(plan.read)} to read with {type(extractor).__name__}"
         if extractor is not None and extractor.needs_llm:
-            reads += f" ({self._resources.num_workers} LLM calls at a time)"
+            reads += f" ({self.resources.num_workers} LLM calls at a time)"
         new = len(plan.write) - len(plan.repeated)
-        model = f" with {self._resources.embed_model.model_name}" if new else ""
+        model = f" with {self.resources.embed_model.model_name}" if new else ""
         chunks = "1 chunk" if given == 1 else f"{given} chunks"
         logger.info(
             "%s: %s given, %d to embed%s%s, %d unchanged, %d to remove.",
-            self._method, chunks, new, model, reads, given - len(plan.write), len(plan.removed),
+            self.method, chunks, new, model, reads, given - len(plan.write), len(plan.removed),
         )  # fmt: skip
 
 

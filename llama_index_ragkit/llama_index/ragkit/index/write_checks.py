@@ -1,6 +1,7 @@
 """`WriteChecks`: what is refused before a write or a search: other models, components, caches and stores."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Generic
 
 from llama_index.ragkit.errors import CacheRequiredError, ExtractorMismatchError, UnsupportedStoreError
@@ -15,36 +16,29 @@ from llama_index.ragkit.storage.manifest import NodeEntry
 __all__ = ["WriteChecks"]
 
 
+@dataclass
 class WriteChecks(Generic[State]):
     """Compares the models, components and stores that an index is written and searched with to those of its build.
 
-    Parameters
+    Attributes
     ----------
     storage, resources, builder, parameters, method : see :class:`~llama_index.ragkit.index.writer.IndexWriter`
     """
 
-    def __init__(
-        self,
-        storage: IndexStorage,
-        resources: Resources,
-        builder: Builder[Any, State],
-        parameters: Mapping[str, Any],
-        method: str,
-    ) -> None:
-        self._storage = storage
-        self._resources = resources
-        self._builder = builder
-        self._parameters = parameters
-        self._method = method
-        self._model_checked = False
+    storage: IndexStorage
+    resources: Resources
+    builder: Builder[Any, State]
+    parameters: Mapping[str, Any]
+    method: str
+    _model_checked: bool = False
 
     def embed_model(self) -> Steps[None]:
         """Reject an embedding model other than that of the build; before the first search and write."""
         if not self._model_checked:
-            known = self._storage.struct.embedding
-            yield from check_model(self._resources.embed_model, known)
+            known = self.storage.struct.embedding
+            yield from check_model(self.resources.embed_model, known)
             self._model_checked = bool(known)
-        self._builder.check_embed_model()
+        self.builder.check_embed_model()
 
     def describe(self) -> None:
         """Set parameters and components in the struct.
@@ -54,51 +48,51 @@ class WriteChecks(Generic[State]):
         ExtractorMismatchError
             If the stored nodes were written with other components.
         """
-        struct = self._storage.struct
-        if self._storage.is_empty:
+        struct = self.storage.struct
+        if self.storage.is_empty:
             struct.components = {}  # nothing is stored yet that other components have produced
-        components = {role: part.fingerprint for role, part in self._resources.components.items()}
-        for role, fingerprint in {**components, **self._builder.fingerprints}.items():
+        components = {role: part.fingerprint for role, part in self.resources.components.items()}
+        for role, fingerprint in {**components, **self.builder.fingerprints}.items():
             stored = struct.components.setdefault(role, fingerprint)
             if stored != fingerprint:
                 raise ExtractorMismatchError(
                     f"The index was built with the {role} {stored}; a write with {fingerprint} would mix two kinds of "
                     f"results. Pass {role}= of the build, or build a new index."
                 )
-        if self._parameters:
-            struct.params[self._method] = {**struct.parameters_of(self._method), **self._parameters}
+        if self.parameters:
+            struct.params[self.method] = {**struct.parameters_of(self.method), **self.parameters}
 
     def write(self) -> Steps[None]:
         """Check that nodes can be written now."""
-        yield from self._storage.commits.check()
-        struct = self._storage.struct
+        yield from self.storage.commits.check()
+        struct = self.storage.struct
         self.describe()
-        if struct.params.get("mirrored") and self._storage.external is None:
+        if struct.params.get("mirrored") and self.storage.external is None:
             raise UnsupportedStoreError(
                 "The index also writes its chunks to a separate vector store, which this storage context lacks. Pass "
                 "vector_store= of the build, to the index or, if it was built so, to StorageContext.from_defaults."
             )
-        self._builder.check_write()
+        self.builder.check_write()
         yield from self._cache(needed=False)
 
     def delete(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:
         """Check that nodes with these entries can be deleted now."""
-        yield from self._storage.commits.check()
+        yield from self.storage.commits.check()
         if entries:
-            self._builder.check_write()
+            self.builder.check_write()
             yield from self._cache(needed=True)
 
     def _cache(self, needed: bool) -> Steps[None]:
         """Check that the cache is that of the build; a delete also `needed` one, if the build had one."""
-        struct = self._storage.struct
-        if not self._resources.cache_given:
+        struct = self.storage.struct
+        if not self.resources.cache_given:
             if struct.cached and needed:
                 raise CacheRequiredError(
                     "The index was built with cache=, and deletes must clear that cache too. Pass cache= of the "
                     "build, or call forget_cache() if it no longer exists. Nothing was changed."
                 )
             return
-        identity = yield from self._resources.cache.identity()
+        identity = yield from self.resources.cache.identity()
         if struct.cached and struct.cache_id not in ("", identity):
             raise CacheRequiredError(
                 "The index was built with another cache than this one, and deletes must clear that one. Pass cache= of "

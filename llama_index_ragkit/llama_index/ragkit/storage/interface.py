@@ -37,41 +37,25 @@ class Space(Protocol):
 
     Rows are read as a :class:`~llama_index.ragkit.Snapshot`, in no order, which is searched like a whole space. Unknown
     ids are left out.
+
+    Raises
+    ------
+    ConfigurationError, StorageError, EmbeddingError
+        If a filter cannot be compared with the value of a row; if a store fails; if vectors to be stored are not finite
+        or not of the length of the others.
     """
 
     def put(self, rows: SpaceRows) -> Steps[None]:
-        """Add rows, replacing those of the same id.
-
-        Raises
-        ------
-        EmbeddingError, StorageError
-            If vectors are not finite or not of the length of the others; if a store fails.
-        """
+        """Add rows, replacing those of the same id."""
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
-        """Delete rows.
-
-        Raises
-        ------
-        StorageError
-        """
+        """Delete rows."""
 
     def fetch(self, ids: Iterable[str], selection: Selection = EVERYTHING) -> Steps[Snapshot]:
-        """The rows of those ids that count.
-
-        Raises
-        ------
-        ConfigurationError, StorageError
-            If a filter cannot be compared with the value of a row; if a store fails.
-        """
+        """The rows of those ids that count."""
 
     def vectors_of(self, ids: Iterable[str]) -> Steps[dict[str, NDArray[np.float32]]]:
-        """The vectors of rows that exist, by id in the given order, where the id of a row says what its vector is.
-
-        Raises
-        ------
-        StorageError
-        """
+        """The vectors of rows that exist, by id in the given order, where the id of a row says what its vector is."""
 
     def described(self, ids: Iterable[str] | None = None, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
         """As :meth:`fetch`, without vectors: what the result has for them means nothing.
@@ -92,11 +76,6 @@ class Space(Protocol):
         vectors : shape (q, dimension)
         wanted : how many for each vector, at least 1
         selection : which rows count; if it names the only ones, the result has all of these
-
-        Raises
-        ------
-        ConfigurationError, StorageError
-            See :meth:`fetch`.
         """
 
     def whole(self) -> Snapshot | None:
@@ -107,6 +86,11 @@ class Words(Protocol):
     """The words of texts, by id; scores are those of BM25.
 
     Its methods compute, or wait for a database: :func:`~llama_index.ragkit.offload` runs them beside an event loop.
+
+    Raises
+    ------
+    StorageError
+        If a database fails.
     """
 
     def __len__(self) -> int:
@@ -120,10 +104,6 @@ class Words(Protocol):
         removed : unknown ids are ignored
         added : id -> how often the text has each term, see
             :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`; labels of a text 0 times
-
-        Raises
-        ------
-        StorageError
         """
 
     def load(self, texts: Mapping[str, str] | LexicalIndex) -> None:
@@ -144,10 +124,6 @@ class Words(Protocol):
         Returns
         -------
         None if labels do not tell. In this process they never do, since filters are checked by metadata there.
-
-        Raises
-        ------
-        StorageError
         """
 
     def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
@@ -161,10 +137,6 @@ class Words(Protocol):
         Returns
         -------
         Scores, more than 0, by id.
-
-        Raises
-        ------
-        StorageError
         """
 
     def scores_of(
@@ -179,10 +151,6 @@ class Words(Protocol):
         Returns
         -------
         Scores, more than 0, by id in no order; one mapping a question.
-
-        Raises
-        ------
-        StorageError
         """
 
     def full_scores(self, questions: Sequence[str], only: CountedTexts | None = None) -> list[FullScore]:
@@ -192,10 +160,6 @@ class Words(Protocol):
         Parameters
         ----------
         only : see :meth:`scores`
-
-        Raises
-        ------
-        StorageError
         """
 
     def whole(self) -> LexicalIndex | None:

@@ -143,30 +143,25 @@ class FaultyKVStore(BaseKVStore):
         self.fault.step()
         return self.data.get(collection, {}).pop(key, None) is not None
 
-    async def aput(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
+    async def aput(self, *args: Any, **kwargs: Any) -> None:
         """As :meth:`put`."""
-        self.put(key, val, collection)
+        self.put(*args, **kwargs)
 
-    async def aput_all(
-        self,
-        kv_pairs: list[tuple[str, dict[str, Any]]],
-        collection: str = DEFAULT_COLLECTION,
-        batch_size: int = DEFAULT_BATCH_SIZE,
-    ) -> None:
+    async def aput_all(self, *args: Any, **kwargs: Any) -> None:
         """As :meth:`put_all`."""
-        self.put_all(kv_pairs, collection, batch_size)
+        self.put_all(*args, **kwargs)
 
-    async def aget(self, key: str, collection: str = DEFAULT_COLLECTION) -> dict[str, Any] | None:
+    async def aget(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
         """As :meth:`get`."""
-        return self.get(key, collection)
+        return self.get(*args, **kwargs)
 
-    async def aget_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, dict[str, Any]]:
+    async def aget_all(self, *args: Any, **kwargs: Any) -> dict[str, dict[str, Any]]:
         """As :meth:`get_all`."""
-        return self.get_all(collection)
+        return self.get_all(*args, **kwargs)
 
-    async def adelete(self, key: str, collection: str = DEFAULT_COLLECTION) -> bool:
+    async def adelete(self, *args: Any, **kwargs: Any) -> bool:
         """As :meth:`delete`."""
-        return self.delete(key, collection)
+        return self.delete(*args, **kwargs)
 
 
 def faulty_context(store: FaultyKVStore) -> StorageContext:

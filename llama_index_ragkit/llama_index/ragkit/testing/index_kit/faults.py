@@ -15,7 +15,7 @@ from llama_index.core.node_parser import SentenceSplitter
 
 from llama_index.ragkit.testing.corpus import TEXTS
 from llama_index.ragkit.testing.faults import Fault, FaultKind, FaultPlace, InjectedError, Killed, MemoryPlace
-from llama_index.ragkit.testing.index_kit.harness import Index, IndexHarness
+from llama_index.ragkit.testing.index_kit.harness import Index, IndexHarness, SyncOrAsync, call
 
 __all__ = ["FaultTests"]
 
@@ -147,10 +147,7 @@ class FaultTests(IndexHarness):
         index = None if operation == "build" else self.load(context)
         try:
             with place.faults(fault):
-                if fault.kind == "cancel":
-                    asyncio.run(self._awrite(index, operation, context))
-                else:
-                    self._write(index, operation, context)
+                self._write(index, operation, context, "async" if fault.kind == "cancel" else "sync")
         except (InjectedError, Killed, KeyboardInterrupt, asyncio.CancelledError):
             pass
         except Exception as error:  # one of ours, whose cause is the injected one
@@ -170,29 +167,18 @@ class FaultTests(IndexHarness):
     def _from(self, documents: list[Document], context: StorageContext) -> Index:
         return self.from_documents(documents, storage_context=context, transformations=_SPLIT)
 
-    def _write(self, index: Any, operation: Operation, context: StorageContext) -> None:
+    def _write(self, index: Any, operation: Operation, context: StorageContext, how: SyncOrAsync) -> None:
         if operation == "build":
-            self._from(_WRITES[operation].after, context)
+            options = {"storage_context": context, "transformations": _SPLIT}
+            call(how, self, "from_documents", _WRITES[operation].after, **options)
         elif operation == "insert":
-            index.insert(_OLD)
+            call(how, index, "insert", _OLD)
         elif operation == "update":
-            index.update_ref_doc(_NEW)
+            call(how, index, "update_ref_doc", _NEW)
         elif operation == "delete":
-            index.delete_ref_doc("X", delete_from_docstore=True)
+            call(how, index, "delete_ref_doc", "X", delete_from_docstore=True)
         else:
-            index.refresh_ref_docs([_A, _NEW, _C])
-
-    async def _awrite(self, index: Any, operation: Operation, context: StorageContext) -> None:
-        if operation == "build":
-            await self.afrom_documents(_WRITES[operation].after, storage_context=context, transformations=_SPLIT)
-        elif operation == "insert":
-            await index.ainsert(_OLD)
-        elif operation == "update":
-            await index.aupdate_ref_doc(_NEW)
-        elif operation == "delete":
-            await index.adelete_ref_doc("X", delete_from_docstore=True)
-        else:
-            await index.arefresh_ref_docs([_A, _NEW, _C])
+            call(how, index, "refresh_ref_docs", [_A, _NEW, _C])
 
     def _check(self, index: Any, place: FaultPlace, kind: FaultKind, operation: Operation, ending: Ending) -> None:
         self.ask(index)
