@@ -119,7 +119,8 @@ def _short(value: Any) -> str:
 class IndexTools:
     """Retrieve, explain, insert and forget; each call awaits the index's own asynchronous method.
 
-    Arguments are checked before anything is done. An argument that is too long or too large is refused with its limit.
+    Agents are shown the docstrings of these methods. Arguments are checked before anything is done: one that is too
+    long or too large is refused with its limit.
 
     Parameters
     ----------
@@ -142,19 +143,22 @@ class IndexTools:
         return {"index": type(self._index).__name__, "holds": repr(self._index)}
 
     async def retrieve(self, question: str, top_k: int = 5, filters: Filters | None = None) -> list[dict[str, Any]]:
-        """The results for a question, best first: text, score, document, metadata."""
+        """Passages that answer a question, best first, with text, score, document and metadata.
+
+        `filters` keeps the passages whose metadata have these values.
+        """
         found = await self._retriever(question, top_k, filters).aretrieve(question)
         return await asyncio.to_thread(lambda: [_result(node) for node in found])
 
     async def explain(self, question: str, top_k: int = 5, filters: Filters | None = None) -> list[dict[str, Any]]:
-        """Why each result for a question was found."""
+        """Why each passage for a question was found."""
         explanations = await self._retriever(question, top_k, filters).aexplain(question)
         return await asyncio.to_thread(_explained, explanations)
 
     async def insert(
         self, text: str, document_id: str | None = None, metadata: Filters | None = None
     ) -> dict[str, Any]:
-        """Add a document, or replace the one of that id."""
+        """Add a document, or replace the one with this id."""
         own = {} if document_id is None else {"id_": check_id(document_id)}
         values = check_filters("metadata", metadata)
         document = Document(text=check_text("text", text, MOST_TEXT_CHARACTERS), metadata=values, **own)

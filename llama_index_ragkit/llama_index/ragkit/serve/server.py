@@ -1,9 +1,10 @@
 """`mcp_server`: an index as a server of the Model Context Protocol, by the official SDK."""
 
+import asyncio
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
+from functools import partial, wraps
+from inspect import iscoroutinefunction
 from typing import Any
 
 from llama_index.ragkit.errors import ConcurrentWriteError, ToolArgumentError
@@ -77,60 +78,27 @@ def mcp_server(
     reads = types.ToolAnnotations(read_only_hint=True)
     deletes = types.ToolAnnotations(destructive_hint=True)
 
-    @server.tool(annotations=reads)  # type: ignore[untyped-decorator]
-    def describe() -> dict[str, Any]:
-        """What the index is, and how much it holds."""
-        with told():
-            return tools.describe()
-
-    @server.tool(annotations=reads)  # type: ignore[untyped-decorator]
-    async def retrieve(
-        question: str, top_k: int = 5, filters: dict[str, str | int | float | bool] | None = None
-    ) -> list[dict[str, Any]]:
-        """Passages that answer a question, best first, with text, score, document and metadata.
-
-        `filters` keeps the passages whose metadata have these values.
-        """
-        with told():
-            return await tools.retrieve(question, top_k, filters)
-
-    @server.tool(annotations=reads)  # type: ignore[untyped-decorator]
-    async def explain(
-        question: str, top_k: int = 5, filters: dict[str, str | int | float | bool] | None = None
-    ) -> list[dict[str, Any]]:
-        """Why each passage for a question was found."""
-        with told():
-            return await tools.explain(question, top_k, filters)
-
-    if write:
-
-        @server.tool(annotations=deletes)  # type: ignore[untyped-decorator]
-        async def insert(
-            text: str, document_id: str | None = None, metadata: dict[str, str | int | float | bool] | None = None
-        ) -> dict[str, Any]:
-            """Add a document, or replace the one with this id."""
-            with told():
-                return await tools.insert(text, document_id, metadata)
-
-        @server.tool(annotations=deletes)  # type: ignore[untyped-decorator]
-        async def forget(document_id: str) -> dict[str, Any]:
-            """Delete a document and everything derived from it."""
-            with told():
-                return await tools.forget(document_id)
-
+    for tool in (tools.describe, tools.retrieve, tools.explain):
+        server.tool(annotations=reads)(told(tool))
+    for tool in (tools.insert, tools.forget) if write else ():
+        server.tool(annotations=deletes)(told(tool))
     return server
 
 
-@contextmanager
-def _told(tools: IndexTools, tool_error: type[Exception]) -> Iterator[None]:
-    """Tell the agent what it can do about an error, and the log of the server the rest.
+def _told(tools: IndexTools, tool_error: type[Exception], tool: Callable[..., Any]) -> Callable[..., Any]:
+    """A tool that tells the agent what it can do about an error, and the log of the server the rest.
 
     Messages of errors may name hosts, users, files and statements, which are not for agents.
     """
-    try:
-        yield
-    except ToolArgumentError as error:
-        raise tool_error(str(error)) from None
-    except Exception as error:
-        logger.error("A call of an agent failed.\n%s", tools.told(error))
-        raise tool_error(_BUSY if isinstance(error, ConcurrentWriteError) else _FAILED) from None
+
+    @wraps(tool)
+    async def answered(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await (tool if iscoroutinefunction(tool) else partial(asyncio.to_thread, tool))(*args, **kwargs)
+        except ToolArgumentError as error:
+            raise tool_error(str(error)) from None
+        except Exception as error:
+            logger.error("A call of an agent failed.\n%s", tools.told(error))
+            raise tool_error(_BUSY if isinstance(error, ConcurrentWriteError) else _FAILED) from None
+
+    return answered
