@@ -78,10 +78,13 @@ def mcp_server(
     reads = types.ToolAnnotations(read_only_hint=True)
     deletes = types.ToolAnnotations(destructive_hint=True)
 
-    for tool in (tools.describe, tools.retrieve, tools.explain):
-        server.tool(annotations=reads)(told(tool))
-    for tool in (tools.insert, tools.forget) if write else ():
-        server.tool(annotations=deletes)(told(tool))
+    offered: list[tuple[Callable[..., Any], Any]] = [
+        (tools.describe, reads), (tools.retrieve, reads), (tools.explain, reads),
+        (tools.insert, deletes), (tools.forget, deletes),
+    ]  # fmt: skip
+    for tool, kind in offered:
+        if write or kind is reads:
+            server.tool(annotations=kind)(told(tool))
     return server
 
 
