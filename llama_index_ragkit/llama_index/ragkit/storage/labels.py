@@ -93,7 +93,7 @@ def labels_in(filters: MetadataFilters) -> Iterator[str]:
 
 
 def passing_texts(
-    filters: MetadataFilters,
+    part: Part,
     counts: Mapping[str, int],
     read: Callable[[Sequence[str]], tuple[Ints, Ints]],
     most: int,
@@ -102,36 +102,25 @@ def passing_texts(
 
     Parameters
     ----------
+    part : the filter, or a part of one
     counts : label -> how many texts have it
     read : labels -> the numbers of the texts with any of them, ascending, and how many words these have
     most : texts that are read for a part of the filter
     """
-    return _Reader(counts, read, most).texts(filters)
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """The parameters of :func:`passing_texts`."""
-
-    counts: Mapping[str, int]
-    read: Callable[[Sequence[str]], tuple[Ints, Ints]]
-    most: int
-
-    def texts(self, part: Part) -> LabelledTexts | None:
-        if isinstance(part, MetadataFilter):
-            labels = _labels(part)
-            if labels is None or sum(self.counts.get(label, 0) for label in labels) > self.most:
-                return None
-            return LabelledTexts(*self.read(labels))
-        if part.condition == FilterCondition.NOT or not part.filters:
+    if isinstance(part, MetadataFilter):
+        labels = _labels(part)
+        if labels is None or sum(counts.get(label, 0) for label in labels) > most:
             return None
-        parts = [self.texts(each) for each in part.filters]
-        known = [texts for texts in parts if texts is not None]
-        if not known or (part.condition == FilterCondition.OR and len(known) < len(parts)):
-            return None
-        together = reduce(_either if part.condition == FilterCondition.OR else _both, known)
-        exact = all(texts.exact for texts in known) and len(known) == len(parts)
-        return LabelledTexts(together.numbers, together.words, exact)
+        return LabelledTexts(*read(labels))
+    if part.condition == FilterCondition.NOT or not part.filters:
+        return None
+    parts = [passing_texts(each, counts, read, most) for each in part.filters]
+    known = [texts for texts in parts if texts is not None]
+    if not known or (part.condition == FilterCondition.OR and len(known) < len(parts)):
+        return None
+    together = reduce(_either if part.condition == FilterCondition.OR else _both, known)
+    exact = all(texts.exact for texts in known) and len(known) == len(parts)
+    return LabelledTexts(together.numbers, together.words, exact)
 
 
 def _either(one: LabelledTexts, other: LabelledTexts) -> LabelledTexts:
