@@ -28,7 +28,6 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["Builder", "Change", "Failure", "SummaryBuilder", "stand_ins"]
 
-
 _NAMED = 5  # ids that are listed
 
 

@@ -25,7 +25,6 @@ from llama_index.ragkit.short_repr import ShortRepr
 
 __all__ = ["AutoRetriever", "NotAVectorStoreIndexError", "PipelineStore", "engine_llm", "llm_of_engine"]
 
-
 _llm: ContextVar[LLMType | None] = ContextVar("ragkit_engine_llm", default=None)
 
 

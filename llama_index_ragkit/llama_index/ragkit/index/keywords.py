@@ -51,7 +51,6 @@ __all__ = [
     "without_engine_keywords",
 ]
 
-
 _LANGCHAIN = {"llm": "BaseLanguageModel", "embed_model": "Embeddings"}  # classes that core adapts
 
 

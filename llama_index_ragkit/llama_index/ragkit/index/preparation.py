@@ -30,7 +30,6 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["Preparation", "Vectors", "shared_vectors"]
 
-
 logger = logging.getLogger(__name__)
 
 Vectors = Mapping[str, NDArray[np.float32]]

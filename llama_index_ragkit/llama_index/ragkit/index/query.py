@@ -25,7 +25,6 @@ from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["FallbackEvent", "Found", "LastQuery", "Query", "SearchOutcome", "as_bundle", "report_fallback"]
 
-
 dispatcher = get_dispatcher(__name__)
 
 _UNSEEN = "qzxvkj"  # a word that no text has

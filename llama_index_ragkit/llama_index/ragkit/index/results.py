@@ -13,7 +13,6 @@ from llama_index.ragkit.validation import check_count
 
 __all__ = ["LOOKED_AT_PER_RESULT", "Scored", "deepened", "fit_tokens", "fresh", "take_nodes"]
 
-
 LOOKED_AT_PER_RESULT = 4  # nodes fetched per requested node, since a token budget may exclude some
 Scored = tuple[str, float]  # an id and its score
 Ranked = TypeVar("Ranked", bound=tuple[Any, ...])

@@ -41,7 +41,6 @@ __all__ = [
     "stored_chunks",
 ]
 
-
 logger = logging.getLogger(__name__)
 
 _held: "weakref.WeakValueDictionary[str, Any]" = weakref.WeakValueDictionary()  # uid -> an index of this process

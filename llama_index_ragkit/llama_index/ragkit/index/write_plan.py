@@ -11,7 +11,6 @@ from llama_index.ragkit.storage.nodes import sort_key
 
 __all__ = ["GivenNode", "WritePlan", "first_part", "parts", "plan_write"]
 
-
 NodeT = TypeVar("NodeT", bound=BaseNode)
 
 AT_ONCE = 1_000

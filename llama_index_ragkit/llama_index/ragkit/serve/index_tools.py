@@ -36,7 +36,6 @@ __all__ = [
     "check_top_k",
 ]
 
-
 MOST_QUESTION_CHARACTERS = 4_000
 MOST_RESULTS = 100
 MOST_FILTERS = 50  # also of the metadata of a document

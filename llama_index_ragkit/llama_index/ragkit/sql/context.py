@@ -33,7 +33,6 @@ from llama_index.ragkit.storage.struct import DerivedStruct
 
 __all__ = ["SQLDocumentStore", "SQLStorageContext", "storage_context"]
 
-
 _read: ContextVar[Mapping[str, Any] | None] = ContextVar("ragkit_read_documents", default=None)
 
 VectorStores = VectorStoreFactory | Mapping[str, BasePydanticVectorStore]

@@ -22,7 +22,6 @@ from llama_index.ragkit.sql.tables import Tables
 
 __all__ = ["SQLKVStore"]
 
-
 _ROWS_AT_ONCE = 500
 _TABLES = Tables(
     """CREATE TABLE IF NOT EXISTS ragkit_records (

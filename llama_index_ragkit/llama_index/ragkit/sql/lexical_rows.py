@@ -38,7 +38,6 @@ from llama_index.ragkit.text.stems import language_bit, stem_masks
 
 __all__ = ["LEXICAL_COLUMNS", "AskedStem", "IndexSize", "LexicalRows", "StoredTexts", "lexical_tables"]
 
-
 LEXICAL_COLUMNS = {
     "ragkit_lexical_texts": {
         "space": "bigint", "text": "bigint", "hash": "bigint", "id": "text", "words": "bigint", "packed": "bytea"

@@ -38,7 +38,6 @@ from llama_index.ragkit.sql.kv_store import SQLKVStore
 
 __all__ = ["MakesStores", "VectorStoreFactory", "VectorStoreOnDemand", "share_engine"]
 
-
 _PORT = 5432
 _SETTING = re.compile(r"SET ([a-z_.]+) = :(\w+)")
 # Null where there is no table yet. Only its owner may create an index on it.

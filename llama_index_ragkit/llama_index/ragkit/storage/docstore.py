@@ -15,7 +15,6 @@ from llama_index.ragkit.steps import Steps, call, gather
 
 __all__ = ["clean", "delete_from_docstore", "delete_keys", "describe_documents", "get_keys", "outlives_the_process"]
 
-
 _AT_ONCE = 8  # reads of a store that reads one key at a time
 
 

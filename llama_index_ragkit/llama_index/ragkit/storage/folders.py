@@ -36,7 +36,6 @@ __all__ = [
     "temporary_folder",
 ]
 
-
 try:
     import fcntl
 except ImportError:  # Windows

@@ -34,7 +34,6 @@ __all__ = [
     "recorded",
 ]
 
-
 VECTOR = "v"
 """The key of a record's vector."""
 

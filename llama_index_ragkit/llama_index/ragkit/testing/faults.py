@@ -29,7 +29,6 @@ __all__ = [
     "faulty_requests",
 ]
 
-
 FaultKind = Literal["error", "kill", "interrupt", "cancel"]
 Data = dict[str, dict[str, str]]
 

@@ -35,7 +35,6 @@ from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["Compared", "is_comparable", "matches", "relaxed", "select"]
 
-
 _MOST = 100  # conditions of one group; the whole filter is checked again here, so the others are not needed
 _WHOLE = 10**15  # Python writes a float below this without an exponent
 _NO_METADATA = frozenset({"ref_doc_id", "doc_id", "document_id", "_node_type"})  # stores have names of their own for it

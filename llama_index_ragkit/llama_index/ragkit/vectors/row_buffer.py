@@ -32,7 +32,6 @@ __all__ = [
     "check_finite",
 ]
 
-
 Codes = npt.NDArray[np.int32]
 Storage = Literal["float32", "float16"]  # data type of stored vectors
 Vectors = npt.NDArray[Any] | Sequence[Any]  # accepted input: an array (n, dim), or n sequences of numbers

@@ -15,7 +15,6 @@ from llama_index.ragkit.testing.models import ScriptedLLM
 
 __all__ = ["AsyncTests", "ConcurrencyTests"]
 
-
 NEW = Document(text="Zanzibar exports cloves.", id_="z")
 
 

@@ -12,7 +12,6 @@ from llama_index.ragkit.testing.index_kit.harness import IndexHarness, reopened
 
 __all__ = ["BuildingTests", "OddCorpusTests"]
 
-
 QUESTIONS = (QUESTION, "silk from Lyon", "Who drew the engine?")
 
 CORPORA = {

@@ -25,7 +25,6 @@ from llama_index.ragkit.testing.models import ScriptedLLM
 
 __all__ = ["EngineTests", "FusionTests", "PostprocessorTests"]
 
-
 ANSWER = "The Analytical Engine did."
 
 

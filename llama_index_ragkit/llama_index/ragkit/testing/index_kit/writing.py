@@ -13,7 +13,6 @@ from llama_index.ragkit.testing.index_kit.harness import Index, IndexHarness, Sy
 
 __all__ = ["DeletingTests", "UpdatingTests"]
 
-
 LONG = " ".join(TEXTS)
 NEW = Document(text="Zanzibar exports cloves.", id_="Z")
 

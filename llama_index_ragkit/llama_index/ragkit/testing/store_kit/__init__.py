@@ -12,7 +12,7 @@ from llama_index.ragkit.testing.store_kit.document_stores import (
     DocumentStoreHarness,
     ReferenceDocumentTests,
 )
-from llama_index.ragkit.testing.store_kit.harness import StoreHarness
+from llama_index.ragkit.testing.store_kit.harness import StoreHarness, VectorStoreHarness
 from llama_index.ragkit.testing.store_kit.key_value_stores import (
     KeyValueAsyncTests,
     KeyValueBatchTests,
@@ -25,7 +25,6 @@ from llama_index.ragkit.testing.store_kit.key_value_stores import (
     KeyValueThreadTests,
     KeyValueValueTests,
 )
-from llama_index.ragkit.testing.store_kit.vector_harness import VectorStoreHarness
 from llama_index.ragkit.testing.store_kit.vector_reads import (
     VectorDocumentIdTests,
     VectorEmptyTests,

@@ -6,7 +6,7 @@ from llama_index.core.vector_stores import FilterCondition, FilterOperator, Meta
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
 from llama_index.ragkit.testing.corpus import each_condition, each_operator, odd_or_above_3, where
-from llama_index.ragkit.testing.store_kit.vector_harness import VectorStoreHarness, ids_of, row, rows
+from llama_index.ragkit.testing.store_kit.harness import VectorStoreHarness, ids_of, row, rows
 
 __all__ = [
     "VectorDocumentIdTests",

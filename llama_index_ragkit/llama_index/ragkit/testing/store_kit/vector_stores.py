@@ -7,7 +7,7 @@ from pathlib import Path
 
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 
-from llama_index.ragkit.testing.store_kit.vector_harness import VectorStoreHarness, ids_of, row, rows
+from llama_index.ragkit.testing.store_kit.harness import VectorStoreHarness, ids_of, row, rows
 from llama_index.ragkit.testing.store_kit.vector_reads import VectorQueryTests
 
 __all__ = [
