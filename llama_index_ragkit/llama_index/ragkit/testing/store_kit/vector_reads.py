@@ -121,7 +121,7 @@ class VectorFilterTests(VectorStoreHarness):
         store.add(nodes)
         return [ids_of(nodes).index(node_id) for node_id in self.found(store, top_k=top_k, filters=filters)]
 
-    @each_operator
+    @each_operator()
     def test_rows_pass_as_the_operator_says(
         self, store: BasePydanticVectorStore, filter_: MetadataFilter, wanted: set[int]
     ) -> None:
