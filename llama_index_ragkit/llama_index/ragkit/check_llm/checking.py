@@ -1,6 +1,7 @@
-"""`check_llm`: tries each step that asks a language model on a few chunks."""
+"""`check_llm`: tries each step that asks a language model on a few chunks, and `LLMCheck`: what it could do."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
@@ -9,17 +10,18 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 
-from llama_index.ragkit.check_llm.step_check import LLMCheck, StepCheck
 from llama_index.ragkit.check_llm.trials import TRIALS, Trial
 from llama_index.ragkit.compare.methods import Method, installed
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
 from llama_index.ragkit.index.dry_run import HashedWords
 from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_unreachable
-from llama_index.ragkit.llm.usage import counted
+from llama_index.ragkit.llm.usage import StepUsage, counted
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["TEXTS", "check_llm"]
+__all__ = ["TEXTS", "LLMCheck", "StepCheck", "check_llm"]
+
+_MOST = 0.9  # share of what was asked for that is read of a model that can do a step
 
 T = TypeVar("T")
 _ONCE = RetryPolicy(max_attempts=1)
@@ -36,6 +38,83 @@ TEXTS = (
     "a silver medal.",
 )
 _QUESTION = "Who kept the lighthouse when the Marigold ran aground?"
+
+
+@dataclass(frozen=True)
+class StepCheck:
+    """A step that was tried.
+
+    Attributes
+    ----------
+    method, step : the method, and the name of its prompt
+    usage : what was asked, read, and failed, with reasons
+    """
+
+    method: str
+    step: str
+    usage: StepUsage
+
+    @property
+    def asked(self) -> int:
+        """How often it was tried."""
+        return self.usage.read + self.usage.failed
+
+    @property
+    def verdict(self) -> str:
+        """Whether the model can do it: "yes", "partly" or "no"."""
+        share = self.usage.read / max(1, self.asked)
+        return "yes" if share >= _MOST else "partly" if share else "no"
+
+    @property
+    def reason(self) -> str:
+        """The commonest reason of its failures; "" without any."""
+        if not self.usage.reasons:
+            return ""
+        kind, _ = self.usage.reasons.most_common(1)[0]
+        return self.usage.examples[kind][0]
+
+    @property
+    def example(self) -> str:
+        """How the reply of such a failure begins; "" without one."""
+        if not self.usage.reasons:
+            return ""
+        kind, _ = self.usage.reasons.most_common(1)[0]
+        return self.usage.examples[kind][1]
+
+
+@dataclass(frozen=True)
+class LLMCheck:
+    """The steps that were tried, in the order of the methods.
+
+    Attributes
+    ----------
+    model : its name
+    chunks : how many were read
+    steps : those that were tried
+    not_tried : methods that could not be built, and why, by their names
+    """
+
+    model: str
+    chunks: int
+    steps: Sequence[StepCheck]
+    not_tried: dict[str, str]
+
+    def __str__(self) -> str:
+        rows = [("method", "step", "can", "read", "failed", "tokens", "seconds")]
+        for step in self.steps:
+            use = step.usage
+            tokens = f"{use.prompt_tokens:,} + {use.completion_tokens:,}"
+            rows.append(
+                (step.method, step.step, step.verdict, str(use.read), str(use.failed), tokens, f"{use.seconds:.1f}")
+            )
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        for step in self.steps:
+            if step.reason:
+                lines += ["", f"{step.method}, {step.step}: {step.reason}"]
+                lines += [f"  replied: {step.example}"] if step.example else []
+        lines += [f"{name} was not tried: {reason}" for name, reason in self.not_tried.items()]
+        return "\n".join([f"{self.model}, {self.chunks} chunks", *lines])
 
 
 def check_llm(
