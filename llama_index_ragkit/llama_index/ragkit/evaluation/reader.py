@@ -11,8 +11,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 
 from llama_index.ragkit.errors import ConfigurationError, ParseError
-from llama_index.ragkit.evaluation.answers import answer_tokens
-from llama_index.ragkit.evaluation.citations import cited_places, without_citations
+from llama_index.ragkit.evaluation.answers import answer_tokens, cited_places, without_citations
 from llama_index.ragkit.evaluation.llm_step import LLMStep
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.prompts import fence, with_example
