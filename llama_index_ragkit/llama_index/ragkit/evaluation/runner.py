@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -22,7 +22,7 @@ from llama_index.ragkit.evaluation.metrics import Metric, check_queries, score_r
 from llama_index.ragkit.evaluation.reader import Reader, ReaderAnswer
 from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery
 from llama_index.ragkit.index.results import fit_tokens
-from llama_index.ragkit.steps import Outcome, Steps, arun_steps, call, gather, run_steps
+from llama_index.ragkit.steps import Steps, arun_steps, call, gather, run_steps
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, check_count
 
@@ -32,13 +32,12 @@ __all__ = [
     "aevaluate_answers",
     "aevaluate_query_engine",
     "aevaluate_retriever",
-    "answer_scores",
+    "ask_all",
     "context_of",
     "evaluate_answers",
     "evaluate_query_engine",
     "evaluate_retriever",
     "ids_of",
-    "sort_out",
 ]
 
 T = TypeVar("T")
@@ -135,19 +134,17 @@ def _retriever(
     show_progress: bool,
     on_error: OnError,
 ) -> Steps[Evaluation]:
-    _check(queries, "gold", on_error)
+    check_queries(queries, "gold")
 
     def ranking(query: LabelledQuery) -> Steps[list[str]]:
         nodes = yield from call(retriever.retrieve, retriever.aretrieve, query.question)
         return [item for node in nodes for item in ids_of(node, id_of)]
 
-    jobs = [partial(ranking, query) for query in queries]
-    outcomes = yield from gather(jobs, num_workers, "Retrieving", show_progress)
-    rankings, failures = sort_out(queries, outcomes, on_error)
+    rankings, failures = yield from ask_all(queries, ranking, "Retrieving", num_workers, show_progress, on_error)
     left = [query for query in queries if query.id in rankings]
     title = name or type(retriever).__name__
     scores = score_rankings(title, rankings, left, metrics).scores if left else {}
-    return Evaluation(title, tuple(query.id for query in left), scores, failures)
+    return Evaluation(title, tuple(rankings), scores, failures)
 
 
 def _engine(
@@ -158,26 +155,31 @@ def _engine(
     show_progress: bool,
     on_error: OnError,
 ) -> Steps[Evaluation]:
-    _check(queries, "answers", on_error)
+    check_queries(queries, "answers")
 
     def answer(query: LabelledQuery) -> Steps[str]:
         return str((yield from call(engine.query, engine.aquery, query.question)))
 
-    jobs = [partial(answer, query) for query in queries]
-    outcomes = yield from gather(jobs, num_workers, "Answering", show_progress)
-    replies, failures = sort_out(queries, outcomes, on_error)
-    left = [query for query in queries if query.id in replies]
+    replies, failures = yield from ask_all(queries, answer, "Answering", num_workers, show_progress, on_error)
+    right = {query.id: query.answers for query in queries}
     scores = {
-        "EM": tuple(exact_match(replies[query.id], query.answers) for query in left),
-        "F1": tuple(answer_f1(replies[query.id], query.answers) for query in left),
+        metric: tuple(score(reply, right[query_id]) for query_id, reply in replies.items())
+        for metric, score in (("EM", exact_match), ("F1", answer_f1))
     }
-    return Evaluation(name or type(engine).__name__, tuple(query.id for query in left), scores, failures, replies)
+    return Evaluation(name or type(engine).__name__, tuple(replies), scores, failures, replies)
 
 
-def sort_out(
-    queries: Sequence[LabelledQuery], outcomes: Sequence[Outcome[T]], on_error: OnError
-) -> tuple[dict[str, T], dict[str, str]]:
-    """The values by the id of their question, and the errors of the others; with "raise" the first error is raised."""
+def ask_all(
+    queries: Sequence[LabelledQuery],
+    ask: Callable[[LabelledQuery], Steps[T]],
+    description: str,
+    num_workers: int,
+    show_progress: bool,
+    on_error: OnError,
+) -> Steps[tuple[dict[str, T], dict[str, str]]]:
+    """What is found for each question by its id, and the errors of the others; with "raise" the first is raised."""
+    check_choice("on_error", on_error, ON_ERROR)
+    outcomes = yield from gather([partial(ask, query) for query in queries], num_workers, description, show_progress)
     values: dict[str, T] = {}
     failures: dict[str, str] = {}
     for query, outcome in zip(queries, outcomes, strict=True):
@@ -186,11 +188,6 @@ def sort_out(
         else:
             failures[query.id] = f"{type(outcome.error).__name__}: {outcome.error}"
     return values, failures
-
-
-def _check(queries: Sequence[LabelledQuery], needed: Literal["gold", "answers"], on_error: OnError) -> None:
-    check_choice("on_error", on_error, ON_ERROR)
-    check_queries(queries, needed)
 
 
 @dataclass(frozen=True)
@@ -300,7 +297,6 @@ def _answers(
     show_progress: bool,
     on_error: OnError,
 ) -> Steps[Evaluation]:
-    check_choice("on_error", on_error, ON_ERROR)
     if reader is None or not queries or any(query.answers for query in queries):
         check_queries(queries, "answers")
     if reader is not None and reader.style == "citations":
@@ -321,17 +317,15 @@ def _answers(
             return context, None
         return context, (yield from reader.steps(query.question, context.texts, query.options))
 
-    outcomes = yield from gather([partial(answer, query) for query in queries], num_workers, "Answering", show_progress)
-    done, failures = sort_out(queries, outcomes, on_error)
-    left = [query for query in queries if query.id in done]
-    rows = [answer_scores(query, *done[query.id], reader) for query in left]
+    done, failures = yield from ask_all(queries, answer, "Answering", num_workers, show_progress, on_error)
+    rows = [_answer_scores(query, *done[query.id], reader) for query in queries if query.id in done]
     scores = {metric: tuple(row[metric] for row in rows) for metric in (rows[0] if rows else ())}
     title = name or ("no context" if retriever is None else type(retriever).__name__)
-    replies = {query.id: reading.answer for query in left if (reading := done[query.id][1]) is not None}
-    return Evaluation(title, tuple(query.id for query in left), scores, failures, replies)
+    replies = {query_id: reading.answer for query_id, (_, reading) in done.items() if reading is not None}
+    return Evaluation(title, tuple(done), scores, failures, replies)
 
 
-def answer_scores(
+def _answer_scores(
     query: LabelledQuery, context: Context, reading: ReaderAnswer | None, reader: Reader | None
 ) -> dict[str, float]:
     """The scores of one context, and of a reader's answer from it; see :func:`evaluate_answers`."""
