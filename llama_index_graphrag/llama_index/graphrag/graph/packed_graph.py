@@ -15,7 +15,7 @@ from llama_index.graphrag.graph.naming import Naming
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
-from llama_index.ragkit.text.later_mapping import LaterMapping
+from llama_index.ragkit.text.layered_mapping import LaterMapping
 from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.text.packed_words import PackedWords
 

@@ -25,14 +25,14 @@ from llama_index.core.schema import (
     TransformComponent,
 )
 from llama_index.core.settings import Settings
+from llama_index.core.storage.kvstore import SimpleKVStore
+from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION
 from tqdm.auto import tqdm
 
-from llama_index.ragkit.compare.answering import Answering
 from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, heads_of, installed
-from llama_index.ragkit.compare.question_vectors import knowing_questions
 from llama_index.ragkit.compare.questions import Question, held_out, pages_of_files, with_documents, written
-from llama_index.ragkit.compare.system import Hit, Run, load_run, save_run
+from llama_index.ragkit.compare.system import Answering, Hit, Run, load_run, save_run
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
@@ -45,7 +45,9 @@ from llama_index.ragkit.storage.nodes import embed_text, plain_text, with_stable
 from llama_index.ragkit.validation import check_count
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
-__all__ = ["compare"]
+__all__ = ["compare", "knowing_questions"]
+
+_COLLECTION = "embeddings"  # where LlamaIndex's embedding models look
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +59,30 @@ _SHORT = 10  # tokens of a short passage
 _VERSION = "5"  # of what a stored run depends on
 _PROBED = 10  # chunks, by which the time of a build is estimated
 _PROBED_QUESTIONS = 2
+
+
+class _QuestionVectors(SimpleKVStore):
+    """Holds the vectors of questions and takes no others, so that no vector of a text becomes that of a question."""
+
+    def put(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
+        pass
+
+    async def aput(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
+        pass
+
+
+def knowing_questions(model: BaseEmbedding, questions: Sequence[str], show_progress: bool = False) -> BaseEmbedding:
+    """The model with the vectors of these questions in its cache; itself if it has a cache of its own.
+
+    The model that is passed stays as it was. Questions that a system derives from these are embedded when asked for.
+    """
+    logger.info("Embedding %d questions.", len(questions))
+    bar = tqdm(dict.fromkeys(questions), desc="Embedding questions", disable=not show_progress)
+    vectors = {question: model.get_query_embedding(question) for question in bar}
+    if model.embeddings_cache is not None:
+        return model
+    known = _QuestionVectors({_COLLECTION: {question: {"question": vector} for question, vector in vectors.items()}})
+    return model.model_copy(update={"embeddings_cache": known})
 
 
 def compare(

@@ -11,8 +11,7 @@ from typing import ClassVar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 
-from llama_index.ragkit.extraction.sentence_selection import check_selection, select_sentences
-from llama_index.ragkit.extraction.sentence_words import word_vectors
+from llama_index.ragkit.extraction.sentence_selection import check_selection, select_sentences, word_vectors
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.steps import Steps, offload

@@ -19,8 +19,7 @@ from llama_index.ragkit.llm.completion import RetryPolicy, find_llm
 from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder
 from llama_index.ragkit.steps import Steps, offload
-from llama_index.ragkit.text.held import TextWords
-from llama_index.ragkit.text.self_talk import LEAST_IN_TEXT, held_prose
+from llama_index.ragkit.text.held import LEAST_IN_TEXT, TextWords, held_prose
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count, check_number

@@ -54,8 +54,8 @@ from llama_index.ragkit.index.serving import check_place, new_storage, open_stor
 from llama_index.ragkit.index.state import Config, State
 from llama_index.ragkit.index.write_parts import parts
 from llama_index.ragkit.index.writer import IndexWriter
+from llama_index.ragkit.llm.embeddings import most_tokens
 from llama_index.ragkit.llm.prices import Prices
-from llama_index.ragkit.llm.text_windows import most_tokens
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.collecting import no_collection
 from llama_index.ragkit.storage.index_storage import IndexStorage

@@ -29,8 +29,8 @@ from llama_index.ragkit.core_internals import may_send_json_schema, set_llm, wit
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
 from llama_index.ragkit.llm.context_window import Fitted, fitted, overflow, prompt_size, remember_window, window_of
 from llama_index.ragkit.llm.echoes import without_echo
-from llama_index.ragkit.llm.json.bounds import bounded
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
+from llama_index.ragkit.llm.json.shapes import bounded
 from llama_index.ragkit.llm.limits import limited
 from llama_index.ragkit.llm.prompts import in_lines, prompt_version
 from llama_index.ragkit.llm.reasoning import strip_reasoning
@@ -45,7 +45,7 @@ from llama_index.ragkit.llm.retry import (
 from llama_index.ragkit.llm.usage import is_counting, note_failure, note_read, note_repeated, note_reply
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Request, Steps, arun_steps, call, run_steps
-from llama_index.ragkit.text.languages import in_another_language
+from llama_index.ragkit.text.function_words import in_another_language
 from llama_index.ragkit.text.loops import without_loop
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_choice

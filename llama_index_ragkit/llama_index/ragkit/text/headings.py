@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.scripts import LETTER, UNSPACED
-from llama_index.ragkit.text.sentence_ends import LINE_END
-from llama_index.ragkit.text.sentences import sentence_spans
+from llama_index.ragkit.text.sentences import LINE_END, sentence_spans
 from llama_index.ragkit.text.unwrapping import LIST_ITEM, is_table_row
 
 __all__ = ["split_heading"]

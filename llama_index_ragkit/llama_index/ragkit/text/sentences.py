@@ -23,7 +23,17 @@ from sentencex import segment  # type: ignore[import-untyped]
 
 from llama_index.ragkit.text.scripts import script_of
 
-__all__ = ["language_of", "sentence_spans", "split_sentences"]
+__all__ = ["LINE_END", "SENTENCE_END", "language_of", "sentence_spans", "split_sentences"]
+
+_MARKS, _CLOSING = ".!?…।؟。！？", "[\"'”’»)\\]]*"
+
+SENTENCE_END = re.compile(f"[{_MARKS}]{_CLOSING}$")
+"""At the end of a text: it ends a sentence, with a mark and what closes a quotation or a bracket after it."""
+
+LINE_END = re.compile(f"[{_MARKS}:：]{_CLOSING}$")
+"""At the end of a line: the next line does not continue it. A colon counts too, though no sentence ends there: "Who
+paid:" before a list is a whole line, but says nothing by itself.
+"""
 
 # First word of a letter's Unicode name -> language whose rules are used for its script.
 _LANGUAGES = {

@@ -11,8 +11,7 @@ from llama_index.ragkit.text.passages import read_passage
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.references import is_reference, without_addresses
 from llama_index.ragkit.text.scripts import LETTER, UNSPACED
-from llama_index.ragkit.text.sentence_ends import LINE_END, SENTENCE_END
-from llama_index.ragkit.text.sentences import split_sentences
+from llama_index.ragkit.text.sentences import LINE_END, SENTENCE_END, split_sentences
 from llama_index.ragkit.text.unwrapping import LIST_ITEM
 
 __all__ = ["is_statement", "line_sentences", "sentences_of_prose", "without_marker"]

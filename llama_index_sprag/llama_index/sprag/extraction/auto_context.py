@@ -16,10 +16,9 @@ from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.held import TextWords
+from llama_index.ragkit.text.held import TextWords, held_prose
 from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.salient_terms import CorpusTerms
-from llama_index.ragkit.text.self_talk import held_prose
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.sprag.config import ContextConfig, Sections

@@ -1,4 +1,4 @@
-"""The shapes in which models write lists of texts and of triples, and the names that they give to keys.
+"""The shapes in which models write lists of texts and of triples, the names that they give to keys, and bounds.
 
 A model that is asked for `{"named_entities": ["Marie Curie"]}` may well write `[{"name": "Marie Curie"}]`,
 `{"Entities": {"person": ["Marie Curie"]}}` or "1. Marie Curie". All of these are read here, for all packages. What is
@@ -8,6 +8,7 @@ none of them raises `ValueError`, so that a reply without readable content is a 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
@@ -31,6 +32,7 @@ __all__ = [
     "TextList",
     "TextReply",
     "TripleList",
+    "bounded",
     "item_texts",
     "numbers_of",
     "read_reply",
@@ -64,6 +66,8 @@ M = TypeVar("M", bound=BaseModel)
 
 
 # -- texts ----------------------------------------------------------------------------------------------
+
+_MOST_ITEMS, _MOST_CHARACTERS = 100, 1_000  # of lists and texts without bounds of their own
 
 
 def texts_of(value: Any) -> list[str]:
@@ -385,3 +389,48 @@ def read_reply(text: str, model: type[M], *, duplicates: Duplicates = "merge", t
             return model.model_validate({field: given})
         except ValueError as error:
             raise ParseError(f"The lines of the reply are no {field}: {items[0]!r}") from error
+
+
+@cache
+def bounded(model: type[BaseModel]) -> type[BaseModel]:
+    """The model with bounds in its JSON schema, which do not hold when a reply is read.
+
+    Without bounds a small model that a server holds to a schema fills a list without end. A model without an attribute
+    `bounds` is returned as it is; see :class:`Reply`. Lists and texts that it does not name get general bounds.
+    """
+    given: Mapping[str, Any] | None = getattr(model, "bounds", None)
+    if given is None:
+        return model
+
+    def schema(cls: type[BaseModel], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        plain = model.model_json_schema(*args, **kwargs)
+        _merge(plain.get("properties", {}), given)
+        _bound(plain)
+        return plain
+
+    own = {"__doc__": model.__doc__, "__module__": model.__module__, "model_json_schema": classmethod(schema)}
+    metaclass: Any = type(model)
+    twin: type[BaseModel] = metaclass(model.__name__, (model,), own)
+    return twin
+
+
+def _merge(schema: dict[str, Any], given: Mapping[str, Any]) -> None:
+    for key, value in given.items():
+        if isinstance(value, Mapping) and isinstance(schema.get(key), dict):
+            _merge(schema[key], value)
+        else:
+            schema[key] = value
+
+
+def _bound(schema: Any) -> None:
+    """Bound the lists and texts of a schema that have no bounds."""
+    if isinstance(schema, list):
+        for inner in schema:
+            _bound(inner)
+    elif isinstance(schema, dict):
+        if schema.get("type") == "array":
+            schema.setdefault("maxItems", _MOST_ITEMS)
+        elif schema.get("type") == "string" and "enum" not in schema:
+            schema.setdefault("maxLength", _MOST_CHARACTERS)
+        for inner in list(schema.values()):
+            _bound(inner)
