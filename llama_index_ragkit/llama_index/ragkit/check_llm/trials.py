@@ -53,8 +53,7 @@ def _engine(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
 TRIALS: Mapping[str, Trial] = {
     "RAPTOR": Trial(lambda package, retry: {"summarizer": LLMSummarizer(retry=retry)}),
     "spRAG": Trial(
-        lambda package, retry: {"extractor": package.AutoContext(retry=retry, sections="llm")},
-        [{"auto_query": True}],
+        lambda package, retry: {"extractor": package.AutoContext(retry=retry, sections="llm")}, [{"auto_query": True}]
     ),
     "GEM-RAG": Trial(
         lambda package, retry: {
@@ -74,10 +73,7 @@ TRIALS: Mapping[str, Trial] = {
             "reports": "eager",
             "report_tokens": 20,  # few chunks state no more, and what fits is not written by a model
         },
-        [
-            {"mode": "global", "rating_threshold": 3.0},
-            {"mode": "drift", "rounds": 1, "follow_ups": 1},
-        ],
+        [{"mode": "global", "rating_threshold": 3.0}, {"mode": "drift", "rounds": 1, "follow_ups": 1}],
         [_relevant, _engine],
     ),
     "PG-RAG": Trial(

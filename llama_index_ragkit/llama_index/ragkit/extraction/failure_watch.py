@@ -6,13 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from llama_index.ragkit.errors import (
-    ConfigurationError,
-    ExtractionError,
-    LanguageModelError,
-    ParseError,
-    StorageError,
-)
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError, StorageError
 from llama_index.ragkit.llm.retry import is_timeout, is_transient
 from llama_index.ragkit.steps import Outcome, Steps
 from llama_index.ragkit.validation import OnError

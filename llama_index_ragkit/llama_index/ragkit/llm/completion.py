@@ -34,14 +34,7 @@ from llama_index.ragkit.llm.json.shapes import bounded
 from llama_index.ragkit.llm.limits import limited
 from llama_index.ragkit.llm.prompts import in_lines, prompt_version
 from llama_index.ragkit.llm.reasoning import strip_reasoning
-from llama_index.ragkit.llm.retry import (
-    RetryPolicy,
-    is_permanent,
-    is_refused,
-    is_timeout,
-    is_transient,
-    is_unreachable,
-)
+from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_timeout, is_transient, is_unreachable
 from llama_index.ragkit.llm.usage import is_counting, note_failure, note_read, note_repeated, note_reply
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Request, Steps, arun_steps, call, run_steps

@@ -55,12 +55,7 @@ def local_model(name: str) -> str:
 
 
 def embed_texts(
-    model: BaseEmbedding,
-    texts: Sequence[str],
-    show_progress: bool = False,
-    name: str = "texts",
-    *,
-    warns: bool = True,
+    model: BaseEmbedding, texts: Sequence[str], show_progress: bool = False, name: str = "texts", *, warns: bool = True
 ) -> Steps[NDArray[np.float32]]:
     """Vectors of texts, shape (len(texts), dimension), float32.
 

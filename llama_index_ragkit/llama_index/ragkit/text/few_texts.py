@@ -5,13 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.text.lexical_index import (
-    MOST_COUNTED,
-    length_norms,
-    question_stems,
-    stem_scores,
-    stem_weight,
-)
+from llama_index.ragkit.text.lexical_index import MOST_COUNTED, length_norms, question_stems, stem_scores, stem_weight
 from llama_index.ragkit.text.stems import stems
 
 __all__ = ["scores_of_few"]

@@ -106,10 +106,7 @@ class KnownNames:
     """
 
     def __init__(
-        self,
-        phrases: Sequence[str],
-        normal: Callable[[str], str] = normalise,
-        numbers: Mapping[str, int] | None = None,
+        self, phrases: Sequence[str], normal: Callable[[str], str] = normalise, numbers: Mapping[str, int] | None = None
     ) -> None:
         self.phrases = phrases
         self._normal = normal

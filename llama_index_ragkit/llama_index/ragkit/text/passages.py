@@ -205,12 +205,7 @@ class PassageText(NamedTuple):
 
 
 def read_passage(
-    text: str,
-    title: str = "",
-    *,
-    headings: bool = True,
-    repeated: Set[str] = frozenset(),
-    is_chunk: bool = False,
+    text: str, title: str = "", *, headings: bool = True, repeated: Set[str] = frozenset(), is_chunk: bool = False
 ) -> PassageText:
     """The title of a text, given or read from its heading, and its body without hard line breaks.
 
