@@ -37,30 +37,11 @@ paid:" before a list is a whole line, but says nothing by itself.
 
 # First word of a letter's Unicode name -> language whose rules are used for its script.
 _LANGUAGES = {
-    "LATIN": "en",
-    "CYRILLIC": "ru",
-    "GREEK": "el",
-    "ARABIC": "ar",
-    "HEBREW": "he",
-    "ARMENIAN": "hy",
-    "GEORGIAN": "ka",
-    "ETHIOPIC": "am",
-    "DEVANAGARI": "hi",
-    "BENGALI": "bn",
-    "GURMUKHI": "pa",
-    "GUJARATI": "gu",
-    "ORIYA": "or",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-    "KANNADA": "kn",
-    "MALAYALAM": "ml",
-    "SINHALA": "si",
-    "MYANMAR": "my",
-    "CJK": "zh",
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "HANGUL": "ko",
-}
+    "LATIN": "en", "CYRILLIC": "ru", "GREEK": "el", "ARABIC": "ar", "HEBREW": "he", "ARMENIAN": "hy", "GEORGIAN": "ka",
+    "ETHIOPIC": "am", "DEVANAGARI": "hi", "BENGALI": "bn", "GURMUKHI": "pa", "GUJARATI": "gu", "ORIYA": "or",
+    "TAMIL": "ta", "TELUGU": "te", "KANNADA": "kn", "MALAYALAM": "ml", "SINHALA": "si", "MYANMAR": "my", "CJK": "zh",
+    "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko",
+}  # fmt: skip
 _LETTERS_READ = 500  # enough to determine the script of a text
 _WINDOW = 10_000  # characters that are segmented at once
 
