@@ -10,11 +10,11 @@ import json
 import re
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, get_args
+from functools import cached_property, partial
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms import LLM, CustomLLM, MockLLM
@@ -23,7 +23,6 @@ from llama_index.core.program.function_program import get_function_tool
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
 from llama_index.core.settings import Settings
 from pydantic import BaseModel, ValidationError
-from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from llama_index.ragkit.core_internals import may_send_json_schema, set_llm, with_system_prompt
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
@@ -37,7 +36,7 @@ from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_timeout, is_transient, is_unreachable
 from llama_index.ragkit.llm.usage import is_counting, note_failure, note_read, note_repeated, note_reply
 from llama_index.ragkit.redaction import redact
-from llama_index.ragkit.steps import Request, Steps, arun_steps, call, run_steps
+from llama_index.ragkit.steps import Steps, call
 from llama_index.ragkit.text.function_words import in_another_language
 from llama_index.ragkit.text.loops import without_loop
 from llama_index.ragkit.text.tokens import count_tokens
@@ -59,6 +58,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 Mode = Literal["auto", "text", "lines", "function", "json_schema"]
 MODES: tuple[str, ...] = get_args(Mode)
 _DEFAULT_RETRY = RetryPolicy()
@@ -180,10 +181,10 @@ def ask(
     chosen = prompt.select(llm) if isinstance(prompt, SelectorPromptTemplate) else prompt
     mode = _resolved(llm, mode, output_cls)
     # Programs of LlamaIndex write their output parser into the prompt that they receive, so they get a copy.
-    reply: Completion[T] = yield _Ask(
+    asked = _Ask(
         llm, chosen.model_copy(), prompt_args, parse, retry, mode, output_cls, name, rejected, like, reply_tokens
     )
-    return reply
+    return (yield from asked.answer())
 
 
 def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
@@ -269,7 +270,9 @@ def _marking(retryable: Callable[[Exception], bool]) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Ask(Request, Generic[T]):
+class _Ask(Generic[T]):
+    """A prompt, how it is asked, and how its reply is read."""
+
     llm: LLM
     prompt: BasePromptTemplate
     prompt_args: dict[str, Any]
@@ -284,29 +287,21 @@ class _Ask(Request, Generic[T]):
     bare: bool = False
     window: int | None = None
 
-    def run(self) -> Completion[T]:
-        asking = [self]
-        retrying = Retrying(**self._rules())
-        try:
-            return retrying(lambda: run_steps(self._attempt(asking)))
-        except ConfigurationError:
-            raise
-        except Exception as error:
-            raise self._failure(error, retrying.statistics) from _cause(error)
-
-    async def arun(self) -> Completion[T]:
-        asking = [self]
-        retrying = AsyncRetrying(**self._rules())
-
-        async def once() -> Completion[T]:
-            return await arun_steps(self._attempt(asking))
-
-        try:
-            return await retrying(once)
-        except ConfigurationError:
-            raise
-        except Exception as error:
-            raise self._failure(error, retrying.statistics) from _cause(error)
+    def answer(self) -> Steps[Completion[T]]:
+        """Ask until a reply can be used, at most as often as the policy says."""
+        asking, attempt = [self], 1
+        while True:
+            try:
+                return (yield from self._attempt(asking))
+            except ConfigurationError:
+                raise
+            except Exception as error:
+                is_last = attempt == self.retry.max_attempts or not isinstance(error, _RetryableError | _UnusableError)
+                if is_last:
+                    raise self._failure(error, attempt) from _cause(error)
+                wait = self.retry.wait(attempt, error.__cause__) if isinstance(error, _RetryableError) else 0.0
+            yield from call(partial(time.sleep, wait), partial(asyncio.sleep, wait))
+            attempt += 1
 
     def _attempt(self, asking: list["_Ask[T]"]) -> Steps[Completion[T]]:
         """Ask until the server takes the request, and read the reply; what to ask next is noted if it is of no use."""
@@ -316,7 +311,7 @@ class _Ask(Request, Generic[T]):
         with _marking(is_transient):
             while True:
                 try:
-                    text = yield from call(this._reply, this._awaited)
+                    text = yield from this._reply()
                 except Exception as error:
                     this = this._instead(error)
                     refused.append(error)
@@ -324,9 +319,6 @@ class _Ask(Request, Generic[T]):
                     break
             this._note(asking[-1], refused)
         return this._read(text, asking, time.perf_counter() - begun)
-
-    async def _awaited(self) -> str:
-        return await (asyncio.to_thread(self._reply) if _blocks_event_loop(self.llm) else self._areply())
 
     # -- one attempt ------------------------------------------------------------------------------------
 
@@ -361,33 +353,22 @@ class _Ask(Request, Generic[T]):
     def _schema(self) -> type[BaseModel] | None:
         return self.output_cls if self._is_bare or self.output_cls is None else bounded(self.output_cls)
 
-    def _reply(self) -> str:
+    def _reply(self) -> Steps[str]:
         llm, cls = self._model, self._schema
         prompt, given = self._wording()
         if self._structure == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
-            tool = get_function_tool(cls)
-            return self._function_arguments(llm.chat_with_tools([tool], **self._tool_arguments(prompt, given)))
+            tools, arguments = [get_function_tool(cls)], self._tool_arguments(prompt, given)
+            response = yield from _called(llm, llm.chat_with_tools, llm.achat_with_tools, tools, **arguments)
+            return self._function_arguments(response)
         if self._structure == "json_schema" and cls is not None:
             try:
-                answer: BaseModel = llm.structured_predict(cls, prompt, **given)
+                answer: BaseModel = yield from _called(
+                    llm, llm.structured_predict, llm.astructured_predict, cls, prompt, **given
+                )
                 return answer.model_dump_json()
             except ValidationError as error:
                 return _cut_json(error)
-        return llm.predict(prompt, **given)
-
-    async def _areply(self) -> str:
-        llm, cls = self._model, self._schema
-        prompt, given = self._wording()
-        if self._structure == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
-            tool = get_function_tool(cls)
-            return self._function_arguments(await llm.achat_with_tools([tool], **self._tool_arguments(prompt, given)))
-        if self._structure == "json_schema" and cls is not None:
-            try:
-                answer: BaseModel = await llm.astructured_predict(cls, prompt, **given)
-                return answer.model_dump_json()
-            except ValidationError as error:
-                return _cut_json(error)
-        return await llm.apredict(prompt, **given)
+        return (yield from _called(llm, llm.predict, llm.apredict, prompt, **given))
 
     @property
     def _structure(self) -> Mode:
@@ -520,24 +501,9 @@ class _Ask(Request, Generic[T]):
             asking.append(replace(self, rejected=rejected, reply_tokens=tokens))
             raise _UnusableError(rejected) from error
 
-    def _rules(self) -> dict[str, Any]:
-        def wait(state: RetryCallState) -> float:
-            error = state.outcome.exception() if state.outcome else None
-            if isinstance(error, _UnusableError):
-                return 0.0
-            return self.retry.wait(state.attempt_number, error.__cause__ if error else None)
-
-        return {
-            "stop": stop_after_attempt(self.retry.max_attempts),
-            "wait": wait,
-            "retry": retry_if_exception_type((_RetryableError, _UnusableError)),
-            "reraise": True,
-        }
-
-    def _failure(self, error: Exception, statistics: dict[str, Any]) -> ExtractionError:
+    def _failure(self, error: Exception, attempts: int) -> ExtractionError:
         cause = _cause(error)
         reason = redact(f"{type(cause).__name__}: {cause}", self.llm)[:_LONGEST_REASON]
-        attempts = statistics.get("attempt_number", 1)
         step = f" to {self.name!r}" if self.name else ""
         kind: type[ExtractionError] = ExtractionError
         if isinstance(error, _UnusableError) or isinstance(cause, ValidationError):
@@ -624,9 +590,17 @@ def _has_schemas(llm: LLM) -> bool:
     return bool(getattr(llm, "should_use_structured_outputs", False)) and _takes_schemas(llm)
 
 
-def _blocks_event_loop(llm: LLM) -> bool:
+def _called(
+    llm: LLM, fn: Callable[P, R], afn: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs
+) -> Steps[R]:
+    """A call of a model; where its asynchronous method would block the event loop, the synchronous one in a thread."""
+
+    async def in_thread(*args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(fn, *args, **kwargs)
+
     method = "achat" if llm.metadata.is_chat_model else "acomplete"
-    return isinstance(llm, CustomLLM) and _owner(llm, method) is CustomLLM
+    blocks = isinstance(llm, CustomLLM) and _owner(llm, method) is CustomLLM
+    return call(fn, in_thread if blocks else afn, *args, **kwargs)
 
 
 def _owner(llm: LLM, method: str) -> type | None:
