@@ -131,7 +131,7 @@ def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:
         split = prose
     if not any(split):
         plain = [[" ".join(text[a:b].split()) for a, b in sentence_spans(text, language)] for text in texts]
-        telling = [[sentence for sentence in text if _says_something(sentence)] for text in plain]
+        telling = [[sentence for sentence in text if any(map(str.isalnum, sentence))] for text in plain]
         split = telling if any(telling) else plain
     return [list(dict.fromkeys(text)) for text in split]
 
@@ -144,10 +144,6 @@ def _weights(split: Sequence[Sequence[str]], costs: Mapping[str, int]) -> dict[s
         for sentence in text:
             shares.setdefault(sentence, []).append(costs[sentence] / sqrt(length))
     return {sentence: fsum(parts) for sentence, parts in shares.items()}  # fsum: the same in any order
-
-
-def _says_something(sentence: str) -> bool:
-    return any(character.isalnum() for character in sentence)
 
 
 def _join(sentences: Sequence[str]) -> str:

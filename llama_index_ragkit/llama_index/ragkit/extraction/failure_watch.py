@@ -27,7 +27,7 @@ class FailureWatch:
     """Runs jobs until a failure shows that the others would fail too.
 
     Such a failure is an error that does not concern a single job (a configuration, a store, a wrong API key, an unknown
-    model), the same failure of the server `most_equal` times in a row, or, with `on_error="raise"`, any failure. A
+    model), the same failure of the server five times in a row, or, with `on_error="raise"`, any failure. A
     time-out counts only while nothing has been read. A reply that cannot be used, or a refused request, such as a
     prompt that is too long, concerns only one job.
 
@@ -35,12 +35,10 @@ class FailureWatch:
     ----------
     what : a name for the jobs, in the plural, for messages
     on_error : "record" or "raise"
-    most_equal : at least 1 [5]
     """
 
-    def __init__(self, what: str, on_error: OnError, most_equal: int = _MOST_EQUAL) -> None:
+    def __init__(self, what: str, on_error: OnError) -> None:
         self._what = what
-        self._most_equal = most_equal
         self._ends_all = Exception if on_error == "raise" else (ConfigurationError, StorageError, LanguageModelError)
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -86,7 +84,7 @@ class FailureWatch:
             self._equal = self._equal + 1 if reason and reason == self._last else 1
             self._last = reason
             lasts = not self._replied if is_timeout(cause) else is_transient(cause)
-            if self._equal >= self._most_equal and isinstance(error, ExtractionError) and lasts:
+            if self._equal >= _MOST_EQUAL and isinstance(error, ExtractionError) and lasts:
                 self._repeated = self._repeated or error
                 self._ended.set()
         if isinstance(error, self._ends_all):
@@ -110,7 +108,7 @@ class FailureWatch:
         if self._repeated is not None:
             name = next(name for name, error in tried.items() if error is self._repeated)
             raise LanguageModelError(
-                f"{self._most_equal} {self._what} in a row failed for the same reason, so the others were not tried. "
+                f"{_MOST_EQUAL} {self._what} in a row failed for the same reason, so the others were not tried. "
                 f"{name}: {self._repeated}"
             ) from self._repeated
 

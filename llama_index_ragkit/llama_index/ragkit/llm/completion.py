@@ -26,11 +26,19 @@ from pydantic import BaseModel, ValidationError
 
 from llama_index.ragkit.core_internals import may_send_json_schema, set_llm, with_system_prompt
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
-from llama_index.ragkit.llm.context_window import Fitted, fitted, overflow, prompt_size, remember_window, window_of
+from llama_index.ragkit.llm.announcements import without_loop
+from llama_index.ragkit.llm.context_window import (
+    Fitted,
+    fitted,
+    limited,
+    overflow,
+    prompt_size,
+    remember_window,
+    window_of,
+)
 from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
 from llama_index.ragkit.llm.json.shapes import bounded
-from llama_index.ragkit.llm.limits import limited
 from llama_index.ragkit.llm.prompts import in_lines, prompt_version
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_timeout, is_transient, is_unreachable
@@ -38,7 +46,6 @@ from llama_index.ragkit.llm.usage import is_counting, note_failure, note_read, n
 from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import Steps, call
 from llama_index.ragkit.text.function_words import in_another_language
-from llama_index.ragkit.text.loops import without_loop
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_choice
 
@@ -573,7 +580,10 @@ def _resolved(llm: LLM, mode: Mode, output_cls: type[BaseModel] | None) -> Mode:
 def _best_mode(llm: LLM) -> Mode:
     if _text_only.get(id(llm)) is llm:
         return "text"
-    return "function" if _calls_functions(llm) else "json_schema" if _has_schemas(llm) else "text"
+    if _calls_functions(llm):
+        return "function"
+    says_schemas = bool(getattr(llm, "should_use_structured_outputs", False))  # a field of OpenAI-like clients
+    return "json_schema" if says_schemas and _takes_schemas(llm) else "text"
 
 
 def _calls_functions(llm: LLM) -> bool:
@@ -583,11 +593,6 @@ def _calls_functions(llm: LLM) -> bool:
 def _takes_schemas(llm: LLM) -> bool:
     # The inherited `structured_predict` uses a function call or plain text, not a JSON schema.
     return _owner(llm, "structured_predict") not in (LLM, FunctionCallingLLM) and may_send_json_schema(llm)
-
-
-def _has_schemas(llm: LLM) -> bool:
-    """Whether the model says itself that it takes schemas, by the field of OpenAI-like clients."""
-    return bool(getattr(llm, "should_use_structured_outputs", False)) and _takes_schemas(llm)
 
 
 def _called(

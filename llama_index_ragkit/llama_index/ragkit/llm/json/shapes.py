@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.json.output import Duplicates, Truncated, parse_model
+from llama_index.ragkit.llm.json.output import parse_model
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 
 __all__ = [
@@ -366,7 +366,7 @@ def without_remarks(names: Iterable[str]) -> list[str]:
     return [_REMARK.sub("", name) or name for name in names]
 
 
-def read_reply(text: str, model: type[M], *, duplicates: Duplicates = "merge", truncated: Truncated = "repair") -> M:
+def read_reply(text: str, model: type[M]) -> M:
     """The reply as a pydantic model, read as :func:`~llama_index.ragkit.llm.json.output.parse_model` does.
 
     If it contains no JSON but a list of lines with numbers or bullets, and the model is a :class:`Reply` that may be
@@ -378,7 +378,7 @@ def read_reply(text: str, model: type[M], *, duplicates: Duplicates = "merge", t
         If there is neither.
     """
     try:
-        return parse_model(text, model, duplicates=duplicates, truncated=truncated)
+        return parse_model(text, model)
     except ParseError:
         field = model.items if issubclass(model, Reply) else ""
         items = item_texts(strip_reasoning(text)) if field else []
