@@ -280,17 +280,7 @@ class Estimate:
     more_calls: int = 0
 
     def priced(self, prices: Prices | None) -> "Estimate":
-        """The same estimate with its cost.
-
-        Parameters
-        ----------
-        prices : None for no prices
-
-        Raises
-        ------
-        ConfigurationError
-            If a price is unknown or negative.
-        """
+        """The same estimate with its cost, if there are prices; `ConfigurationError` if one is unknown or negative."""
         if prices is None:
             return self
         given = check_prices(prices)

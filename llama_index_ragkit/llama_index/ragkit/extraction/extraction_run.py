@@ -53,14 +53,9 @@ class ExtractionRun:
     def read(
         self, extract: Extract, watch: FailureWatch, workers: int, description: str, show_progress: bool
     ) -> Steps[None]:
-        """Read all groups; a group with the same texts as another waits for it and uses its cached replies.
+        """Read all groups, `workers` at once; `extract` returns a record for each node of a group.
 
-        Parameters
-        ----------
-        extract : returns a record for each node of a group
-        watch : decides which failures end the run
-        workers : how many groups are read at once
-        description, show_progress : of the progress bar
+        A group with the same texts as another waits for it and uses its cached replies.
         """
         texts = [tuple(plain_text(node).strip() for node in self._nodes_of(g)) for g in range(len(self._groups))]
         firsts = set({texts[g]: g for g in reversed(range(len(texts)))}.values())
@@ -121,11 +116,8 @@ class ExtractionRun:
             )  # fmt: skip
 
     def extractions(self, owners: Sequence[object]) -> list[Extraction]:
-        """The extraction from each node, in order; an empty record for a node without text.
-
-        Parameters
-        ----------
-        owners : objects whose secrets are hidden in reasons
+        """The extraction from each node, in order; an empty record for a node without text. Reasons hide the secrets of
+        `owners`.
         """
         found = {}
         for g, group in enumerate(self._groups):

@@ -148,12 +148,7 @@ class NodeExtractor(TransformComponent, PromptHolder):
         return [merged_records(each for each in read if each is not None) if len(read) > 1 else read[0] or {}]
 
     def pieces(self, node: BaseNode, llm: LLM | None) -> list[BaseNode]:
-        """The node, or pieces of it if a prompt, its text and the reply do not fit into the window of the model.
-
-        Parameters
-        ----------
-        llm : the model; None if it is unknown
-        """
+        """The node, or pieces of it if a prompt, its text and the reply do not fit into the window of the model."""
         window = None if llm is None else window_of(llm)
         if window is None or not self.needs_llm:
             return [node]
@@ -175,35 +170,19 @@ class NodeExtractor(TransformComponent, PromptHolder):
     def estimate_document(
         self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
     ) -> Estimate:
-        """The work of :meth:`extract_document`.
-
-        Parameters
-        ----------
-        count : counts the tokens of a text
-        llm : the model, if known
-        """
+        """The work of :meth:`extract_document`; `count` counts the tokens of a text."""
         pieces = (piece for node in nodes for piece in self.pieces(node, llm))
         return sum((self.estimate_node(piece, count) for piece in pieces), Estimate())
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
-        """The work for one node: one call per prompt, unless a subclass overrides it.
-
-        Parameters
-        ----------
-        count : counts the tokens of a text
-        """
+        """The work for one node: one call per prompt, unless a subclass overrides it."""
         text = count(plain_text(node))
         prompts = self._get_prompts().values()
         each = (Estimate(1, count(prompt.get_template()) + text, self.completion_tokens) for prompt in prompts)
         return sum(each, Estimate())
 
     def check_llm(self, llm: LLM | None) -> None:
-        """Check that there is a language model, if one is needed; `llm` is that of the index.
-
-        Raises
-        ------
-        ConfigurationError
-        """
+        """Raise a `ConfigurationError` if a language model is needed and there is none; `llm` is that of the index."""
         if self.needs_llm:
             find_llm(self.llm or llm, self.without_llm)
 

@@ -150,9 +150,7 @@ def word_vectors(sentences: Sequence[str], language: str | None = None) -> NDArr
     sentences have one. These are the vectors that LexRank compares (Erkan & Radev, JAIR 22, 2004, section 3), with
     logarithms of counts.
 
-    Parameters
-    ----------
-    language : ISO 639-1 code of the stems and function words; None to find it by the function words of the sentences
+    `language` is the ISO 639-1 code of the stems; None to find it by the function words of the sentences.
 
     >>> rows = word_vectors(["The lamps burned.", "It burned a lamp.", "A boat."])
     >>> [round(float(rows[0] @ row), 2) for row in rows]

@@ -46,7 +46,7 @@ class Summarizer(PromptHolder, ABC):
         """The properties that all summaries of an index must share."""
 
     def check_llm(self, llm: LLM | None) -> None:
-        """Check that there is a language model, if one is needed; `llm` is that of the index."""
+        """Raise a `ConfigurationError` if a language model is needed and there is none; `llm` is that of the index."""
 
     @staticmethod
     def lengths(max_tokens: int) -> dict[str, Any]:
@@ -140,12 +140,7 @@ class LLMSummarizer(Summarizer):
         return {"class": type(self).__name__, **self.prompt_versions()}
 
     def check_llm(self, llm: LLM | None) -> None:
-        """Check that there is a language model; `llm` is that of the index.
-
-        Raises
-        ------
-        ConfigurationError
-        """
+        """See :meth:`Summarizer.check_llm`."""
         find_llm(self._llm or llm, self.without_llm)
 
     def summarize(
@@ -158,12 +153,7 @@ class LLMSummarizer(Summarizer):
         cache: ExtractionCache | None = None,
         user: str = "",
     ) -> Steps[tuple[str, list[str]]]:
-        """One call, or more for texts that are longer than the model reads at once; see :meth:`Summarizer.summarize`.
-
-        Parameters
-        ----------
-        embed_model : not used
-        """
+        """One call, or more for texts that are longer than the model reads; see :meth:`Summarizer.summarize`."""
         check_count("max_tokens", max_tokens, 1)
         passages = [text.strip() for text in texts if text.strip()]
         if not passages:

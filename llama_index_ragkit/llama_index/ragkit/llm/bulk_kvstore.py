@@ -51,21 +51,11 @@ class BulkKVStore(BaseKVStore):
 
     @abstractmethod
     def check_writable(self) -> None:
-        """Check that values may be written.
-
-        Raises
-        ------
-        ReadOnlyError
-        """
+        """Raise a `ReadOnlyError` if values may not be written."""
 
     @abstractmethod
     def clean(self) -> bool:
-        """Remove the bytes of deleted and replaced values, where that is for the store to do.
-
-        Returns
-        -------
-        Whether that is done. If not, it will be.
-        """
+        """Remove the bytes of deleted and replaced values, if that is for the store to do; False if it comes later."""
 
     def get(self, key: str, collection: str = DEFAULT_COLLECTION) -> CacheEntry | None:
         """The value of a key, or None."""

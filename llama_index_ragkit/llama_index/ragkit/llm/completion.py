@@ -230,15 +230,8 @@ def known_llm(llm: LLM | None) -> LLM | None:
 
 
 def check_llm(llm: LLM, remedy: str = "") -> None:
-    """Refuse the mock that `Settings.llm = None` leaves, which echoes its prompt.
-
-    Parameters
-    ----------
-    remedy : what needs no LLM instead
-
-    Raises
-    ------
-    ConfigurationError
+    """Raise a `ConfigurationError` for the mock that `Settings.llm = None` leaves, which echoes its prompt; `remedy` is
+    what needs no LLM instead.
     """
     if isinstance(llm, MockLLM) and _owner(llm, "complete") is MockLLM:
         without = f", or use {remedy}, which needs none" if remedy else ""
@@ -401,11 +394,8 @@ class _Ask(Generic[T]):
         raise error
 
     def _smaller(self, most: int) -> "_Ask[T] | None":
-        """The same with less text or a lower bound; None if nothing can be cut.
-
-        Parameters
-        ----------
-        most : tokens that the server takes; 0 if it did not say
+        """The same with less text or a lower bound for the tokens that the server takes (0: it did not say), if it can
+        be cut.
         """
         window = self.window or window_of(self.llm)
         if most and (window is None or most < window):
@@ -561,13 +551,7 @@ def _written(reply: str) -> str:
 
 
 def _resolved(llm: LLM, mode: Mode, output_cls: type[BaseModel] | None) -> Mode:
-    """The mode of a call: text without a schema.
-
-    Raises
-    ------
-    ConfigurationError
-        If the mode is none, or the model lacks it.
-    """
+    """The mode of a call, text without a schema; `ConfigurationError` if there is none such, or the model lacks it."""
     check_choice("mode", mode, MODES)
     if (mode == "function" and not _calls_functions(llm)) or (mode == "json_schema" and not _takes_schemas(llm)):
         raise ConfigurationError(

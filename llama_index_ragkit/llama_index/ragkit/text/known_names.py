@@ -79,10 +79,6 @@ def lookups(text: str, normal: Callable[[str], str] = normalise) -> Lookups:
     return Lookups(finder.language, list(finder.asked), list(finder.asked_parts.items()))
 
 
-def _all(row: int) -> bool:
-    return True
-
-
 class KnownNames:
     """Phrases to be found in texts.
 
@@ -116,7 +112,7 @@ class KnownNames:
         self._lock = ProcessLock()
 
     def find(
-        self, text: str, seen: Callable[[int], bool] = _all, unspecific: Container[str] = frozenset()
+        self, text: str, seen: Callable[[int], bool] = lambda row: True, unspecific: Container[str] = frozenset()
     ) -> list[KnownName]:
         """The known phrases that a text names in its first 1,000 words, by position, without overlaps.
 
@@ -157,7 +153,7 @@ class KnownNames:
                 add(start, end, finder.rows(phrase), lower_case=True)
         return sorted(found)
 
-    def number(self, phrase: str, seen: Callable[[int], bool] = _all) -> int | None:
+    def number(self, phrase: str, seen: Callable[[int], bool] = lambda row: True) -> int | None:
         """The number of a phrase; None if it is unknown or may not be found."""
         row = self.numbers.get(phrase)
         return row if row is not None and seen(row) else None
@@ -271,7 +267,7 @@ class _Finder:
 
     language: str
     numbers: Mapping[str, int] = field(default_factory=dict)
-    seen: Callable[[int], bool] = _all
+    seen: Callable[[int], bool] = lambda row: True
     table: PhraseTable = field(default_factory=lambda: PhraseTable.of(SplitPhrases.of(()), ""))
     unspecific: Container[str] = frozenset()
     _stem_of: dict[str, str] = field(default_factory=dict)
@@ -314,13 +310,7 @@ class _Finder:
 
 @dataclass(frozen=True)
 class _Recorder(_Finder):
-    """Knows no phrase, but records what is asked.
-
-    Attributes
-    ----------
-    asked : the phrases, as keys
-    asked_parts : the parts -> whether they may begin a phrase
-    """
+    """Knows no phrase, but records what is asked: phrases, and parts with whether they may begin a phrase."""
 
     asked: dict[str, None] = field(default_factory=dict)
     asked_parts: dict[str, bool] = field(default_factory=dict)
