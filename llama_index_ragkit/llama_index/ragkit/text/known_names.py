@@ -18,9 +18,8 @@ from llama_index.ragkit.text.function_words import function_words, written_langu
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
 from llama_index.ragkit.text.mentions import is_name, mentions, names_part, normalise
 from llama_index.ragkit.text.names import WORD, Mention, names
-from llama_index.ragkit.text.packed_phrases import PackedPhrases, SplitPhrases
+from llama_index.ragkit.text.packed_phrases import PackedPhrases, PhraseTable, SplitPhrases
 from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
-from llama_index.ragkit.text.stemmed_phrases import PhraseTable
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.text.uncased import uncased_phrases
 
