@@ -48,16 +48,9 @@ class FailureWatch:
         self._repeated: Exception | None = None
 
     def run(self, job: Callable[[], Steps[T]], lost: Mapping[int, Exception] = MappingProxyType({})) -> Steps[T]:
-        """Run a job.
+        """Run a job, or raise a :class:`NotTriedError` if the run has ended.
 
-        Parameters
-        ----------
-        lost : failures of parts of the job, to which it adds; they count as failures of the job
-
-        Raises
-        ------
-        NotTriedError
-            If the run has ended.
+        The job adds failures of its parts to `lost`; they count as failures of the job.
         """
         if self._ended.is_set():
             raise NotTriedError
@@ -91,15 +84,8 @@ class FailureWatch:
             self._ended.set()
 
     def check(self, outcomes: Mapping[str, Outcome[T]]) -> None:
-        """Raise the error that ended the run, if there is one.
-
-        Parameters
-        ----------
-        outcomes : by the names of the jobs, for messages
-
-        Raises
-        ------
-        ConfigurationError, StorageError, ExtractionError
+        """Raise the error that ended the run, if there is one: a `ConfigurationError`, `StorageError` or
+        `ExtractionError`. Outcomes are given by the names of the jobs, for messages.
         """
         tried = {n: o.error for n, o in outcomes.items() if o.error and not isinstance(o.error, NotTriedError)}
         for name, error in tried.items():
@@ -114,13 +100,7 @@ class FailureWatch:
 
 
 def all_failed(what: str, errors: Mapping[str, str]) -> LanguageModelError:
-    """The error of a run in which every job failed.
-
-    Parameters
-    ----------
-    what : a name for the jobs, in the plural
-    errors : reasons by the names of the jobs
-    """
+    """The error of a run in which every job failed, with reasons by the names of the jobs."""
     name, reason = next(iter(errors.items()))
     return LanguageModelError(f"All {len(errors)} {what} failed. {name}: {reason}")
 

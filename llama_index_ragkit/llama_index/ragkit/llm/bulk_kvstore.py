@@ -26,12 +26,7 @@ class BulkKVStore(BaseKVStore):
 
     @abstractmethod
     def delete_all(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True) -> int:
-        """Delete many keys in one transaction; returns how many of them existed.
-
-        Parameters
-        ----------
-        clean : whether :meth:`clean` follows; otherwise it must be called
-        """
+        """Delete many keys in one transaction; returns how many existed. Without `clean`, :meth:`clean` must follow."""
 
     @abstractmethod
     def update(

@@ -244,13 +244,7 @@ def fitted(
 
 
 def prompt_size(llm: LLM, prompt: BasePromptTemplate, given: Mapping[str, Any], beside: str = "") -> int:
-    """The tokens of a prompt as a model counts them, or as many as it may count.
-
-    Parameters
-    ----------
-    given : the variables
-    beside : what is sent beside the prompt
-    """
+    """The tokens of a prompt with its variables, and of what is sent beside it, as many as a model may count."""
     return counter(llm)(_sent(llm, prompt, given, beside)) + _MESSAGE_TOKENS * _messages(prompt)
 
 

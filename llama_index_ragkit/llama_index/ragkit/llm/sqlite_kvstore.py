@@ -152,13 +152,9 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
             return sqlite_layout.collections_of(connection)
 
     def drop(self, doomed: Callable[[str], bool]) -> int:
-        """Delete all values of some collections in one transaction; returns their number.
+        """Delete all values of the collections with a doomed name in one transaction; returns their number.
 
         :meth:`clean` must be called afterwards.
-
-        Parameters
-        ----------
-        doomed : whether a collection, by its name, is to be deleted
         """
         with self._transaction() as connection:
             found = sum(

@@ -67,7 +67,7 @@ class RulesUsage:
     Attributes
     ----------
     done, among : how many pieces of work, and among how many
-    first : why the model failed at the first of them
+    first : why the model failed at the first of them, without secrets
     """
 
     done: int = 0
@@ -100,7 +100,7 @@ class Usage:
             return sum(rules.done for rules in self.rules.values())
 
     def note_rules(self, what: str, done: int, among: int, first: str) -> None:
-        """Count what rules have done in place of the model."""
+        """Count what rules have done."""
         with self._lock:
             rules = self.rules.setdefault(what, RulesUsage(first=first))
             rules.done += done
@@ -156,14 +156,7 @@ def status() -> str:
 
 
 def note_rules(what: str, done: int, among: int, first: str) -> None:
-    """Count what rules have done in place of a model.
-
-    Parameters
-    ----------
-    what : who did what for whom, in words
-    done, among : how many pieces of work, and among how many
-    first : why the model failed at the first of them, without secrets
-    """
+    """Count what rules have done in place of a model, by who did what for whom, in words; see :class:`RulesUsage`."""
     for usage in _counting.get():
         usage.note_rules(what, done, among, first)
 
@@ -185,13 +178,7 @@ def note_read(step: str) -> None:
 
 
 def note_failure(step: str, reason: str, reply: str) -> None:
-    """Count a question that was not answered.
-
-    Parameters
-    ----------
-    reason : why, without secrets
-    reply : the last, without secrets; "" where there was none
-    """
+    """Count a question that was not answered: why, and the last reply or "", both without secrets."""
     kind = _PARTICULARS.sub("…", reason)
     reply = " ".join(reply.split())
     shown = reply if len(reply) <= _EXAMPLE else reply[:_EXAMPLE] + "…"

@@ -127,11 +127,7 @@ def _copied(values: Mapping[str, T]) -> dict[str, T]:
 
 
 def with_changes(values: Mapping[str, T], changes: Mapping[str, T | None], forget: bool = True) -> Mapping[str, T]:
-    """A copy of a mapping with some values changed; None removes one.
-
-    Parameters
-    ----------
-    forget : see :meth:`LayeredMapping.over`
+    """A copy of a mapping, see :meth:`LayeredMapping.over`, with some values changed; None removes one.
 
     >>> dict(with_changes({"loom": 1, "silk": 2}, {"loom": None, "shed": 3}))
     {'silk': 2, 'shed': 3}

@@ -79,12 +79,7 @@ class LexicalIndex:
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> "LexicalIndex":
-        """The index of many texts at once.
-
-        Parameters
-        ----------
-        texts : id -> its terms, each as often as the text has it, separated by spaces
-        """
+        """The index of many texts at once: id -> its terms, each as often as the text has it, separated by spaces."""
         ids = list(texts)
         parts = [ids[start : start + _LARGEST_BLOCK] for start in range(0, len(ids), _LARGEST_BLOCK)]
         return cls([block_of_lists({text_id: texts[text_id] for text_id in part}) for part in parts])
@@ -113,8 +108,7 @@ class LexicalIndex:
 
         Parameters
         ----------
-        added : id -> how often the text has each term, see
-            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
+        added : id -> :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms` of the text
         """
         gone = {*removed, *added}
         blocks = [block for block in (block.without(gone) for block in self._blocks) if block.size]
@@ -170,11 +164,7 @@ class LexicalIndex:
     ) -> list[FullScore]:
         """For each question, the score of a text of mean length that has each word of a sentence of it once: the sum
         of the weights of the stems, including those that no text has, by the number of sentences; with that length,
-        and how many words of program code a text has.
-
-        Parameters
-        ----------
-        allowed : see :meth:`scores`
+        and how many words of program code a text has. `allowed` is that of :meth:`scored`.
         """
         blocks = self._counted(allowed)
         n, words = sum(block.size for block in blocks), sum(block.length for block in blocks)
@@ -235,12 +225,7 @@ class AlignedWords:
         return self.scored(question, allowed)[0]
 
     def full_scores(self, questions: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> list[FullScore]:
-        """See :meth:`LexicalIndex.full_scores`.
-
-        Parameters
-        ----------
-        allowed : see :meth:`scored`
-        """
+        """See :meth:`LexicalIndex.full_scores`."""
         return self._lexical.full_scores(questions, self._masks(allowed))
 
     def _masks(self, allowed: NDArray[np.bool_] | None) -> list[NDArray[np.bool_]]:
@@ -317,12 +302,9 @@ def stem_scores(weight: float, counts: NDArray[np.float64], norms: NDArray[np.fl
 
 
 def scores_of_few(term_counts: Sequence[Mapping[str, int]], question: str) -> NDArray[np.float64]:
-    """The BM25 scores of texts, shape (n,): the same as from a
-    :class:`LexicalIndex` of only these texts, at a third of its cost.
+    """The BM25 scores of texts, shape (n,), by how often each has each term.
 
-    Parameters
-    ----------
-    term_counts : how often each text has each term, see :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
+    They are those of a :class:`LexicalIndex` of only these texts, at a third of its cost.
 
     >>> scores_of_few([{"silk": 1, "looms": 1}, {"harbour": 2}], "Who built the loom?").round(2).tolist()
     [0.69, 0.0]
