@@ -22,8 +22,8 @@ from llama_index.ragkit.validation import check_count
 
 __all__ = ["TEXTS", "TRIALS", "LLMCheck", "StepCheck", "Trial", "check_llm"]
 
-Build = Callable[[ModuleType, RetryPolicy], Mapping[str, Any]]
-Ask = Callable[[ModuleType, Any, LLM, str], object]
+Build = Callable[[ModuleType, RetryPolicy], Mapping[str, Any]]  # package, retries -> keywords of the index
+Ask = Callable[[ModuleType, Any, LLM, str], object]  # of package, index, model, question
 
 _MOST = 0.9  # share of what was asked for that is read of a model that can do a step
 
@@ -46,14 +46,7 @@ _QUESTION = "Who kept the lighthouse when the Marigold ran aground?"
 
 @dataclass(frozen=True)
 class Trial:
-    """The steps of a method.
-
-    Attributes
-    ----------
-    build : package, retries -> keywords of the index with which each step of a build is asked
-    retrievers : keywords of retrievers that ask
-    further : package, index, model, question -> asks beyond a retriever
-    """
+    """How a method is made to ask: keywords of an index and of retrievers, and what asks beyond a retriever."""
 
     build: Build = lambda package, retry: {}
     retrievers: Sequence[Mapping[str, Any]] = ()

@@ -25,9 +25,6 @@ class Method:
 
     Attributes
     ----------
-    name : shown to the user
-    module : the import path of the package
-    index : the index class
     rules : the extractor without an LLM, if the method has extractors
     summarises : whether it takes a summarizer
     retriever : keywords with which it returns passages
@@ -111,13 +108,7 @@ def missing_packages() -> list[str]:
 
 
 def installed(names: Sequence[str] | None = None) -> list[Method]:
-    """The installed methods, or those of some names.
-
-    Raises
-    ------
-    ConfigurationError
-        If a name is unknown, or its package is not installed.
-    """
+    """The installed methods, or those of some names; `ConfigurationError` if one is unknown or not installed."""
     found = {method.name: method for method in METHODS if find_spec(method.module) is not None}
     if names is None:
         return list(found.values())

@@ -35,13 +35,9 @@ def read_together(nodes: Sequence[BaseNode], documents: bool) -> list[list[int]]
 
 
 class ExtractionRun:
-    """The nodes of one extraction, in groups that are read together.
+    """The nodes of one extraction, in groups of places that are read together, with a context for each group.
 
-    Parameters
-    ----------
-    nodes : all of them, also those without text, which are in no group
-    groups : places in `nodes`
-    contexts : one for each group
+    A node without text is in no group.
     """
 
     def __init__(
@@ -92,13 +88,9 @@ class ExtractionRun:
     def log(
         self, logger: logging.Logger, who: str, model: str | None, falls_back: bool, owners: Sequence[object]
     ) -> None:
-        """Log how many nodes failed, and why the first did.
+        """Log how many nodes failed for an extractor with a model, and why the first did, without secrets of `owners`.
 
-        Parameters
-        ----------
-        who, model : the extractor, and the model that it used
-        falls_back : whether the caller reads failed groups in another way and logs that itself
-        owners : objects whose secrets are hidden
+        If the caller falls back to another way of reading failed groups, it logs these itself.
         """
         told = dict(
             found

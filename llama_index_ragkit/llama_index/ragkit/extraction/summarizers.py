@@ -54,13 +54,8 @@ class Summarizer(PromptHolder, ABC):
         return {"max_tokens": max_tokens, "max_words": max(1, round(max_tokens * _WORDS_PER_TOKEN))}
 
     def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
-        """The LLM work for a summary: one call, unless a subclass overrides it.
-
-        Parameters
-        ----------
-        tokens, texts : of what is summarised, at least 0
-        max_tokens : the requested length, at least 1
-        llm : the model, if known
+        """The LLM work for a summary of some texts with so many tokens together: one call, unless a subclass overrides
+        it.
         """
         return Estimate(1, round(tokens), max_tokens)
 

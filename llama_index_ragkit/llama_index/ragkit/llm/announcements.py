@@ -214,12 +214,7 @@ def whole_sentences(text: str) -> str:
 def plain_lines(reply: str) -> list[str]:
     """The lines of a reply, each once, without numbers and bullets.
 
-    If some lines have numbers or bullets, these are the lines meant.
-
-    Raises
-    ------
-    ParseError
-        As :func:`plain_answer`.
+    If some lines have numbers or bullets, these are the lines meant. Errors are those of :func:`plain_answer`.
 
     >>> plain_lines("Sure! Here are the key points:\\n1. The lamp burned oil.\\n2. Ada lit it.\\nAnything else?")
     ['The lamp burned oil.', 'Ada lit it.']

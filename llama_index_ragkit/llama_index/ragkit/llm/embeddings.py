@@ -185,13 +185,7 @@ def query_matrix(
     queries: Sequence[str],
     dimension: int | None,
 ) -> NDArray[np.float32]:
-    """Check the query vectors of a model and stack them, shape (len(queries), dimension).
-
-    Raises
-    ------
-    EmbeddingModelMismatchError, EmbeddingError
-        As :func:`embed_query`.
-    """
+    """Check the query vectors of a model, as :func:`embed_query`, and stack them, shape (len(queries), dimension)."""
     matrix = as_matrix(vectors, queries)
     if dimension is not None and matrix.shape[1] != dimension:
         raise EmbeddingModelMismatchError(
@@ -210,12 +204,7 @@ def describe_model(model: BaseEmbedding) -> Steps[dict[str, Any]]:
 
 
 def check_description(known: dict[str, Any]) -> None:
-    """Check the types of a stored description of :func:`describe_model`; an empty one is of no model.
-
-    Raises
-    ------
-    EmbeddingError
-    """
+    """Raise an `EmbeddingError` if a stored description of :func:`describe_model`, which may be empty, is malformed."""
     if not known:
         return
     try:
@@ -227,15 +216,10 @@ def check_description(known: dict[str, Any]) -> None:
 
 
 def check_model(model: BaseEmbedding, known: dict[str, Any]) -> Steps[None]:
-    """Reject an embedding model that differs from the one described by `known` (of :func:`describe_model`).
+    """Raise an `EmbeddingModelMismatchError` for a model that differs from the one of :func:`describe_model`.
 
     The same name is accepted without a call. Another name is accepted if the model embeds the probe text to the same
     vector: one model can have several names (a hub name, a folder, a server's alias).
-
-    Raises
-    ------
-    EmbeddingModelMismatchError
-        If the model's vectors differ from those of the index.
     """
     if not known or model.model_name == known["name"]:
         return
@@ -274,11 +258,8 @@ def most_tokens(model: BaseEmbedding) -> int | None:
 def cut_windows(text: str, limit: int | None) -> list[str]:
     """The windows of a text in order, cut at the ends of sentences; the text itself if a model reads all of it.
 
-    LlamaIndex's tokenizer counts the tokens. It is not the model's own, so windows are smaller than the limit.
-
-    Parameters
-    ----------
-    limit : tokens that the model reads, at least 1; None for all
+    `limit` is how many tokens the model reads, at least 1; None for all. LlamaIndex's tokenizer counts them. It is not
+    the model's own, so windows are smaller than the limit.
 
     >>> cut_windows("The lamp is lit. The keeper sleeps. A ship comes in.", 10)
     ['The lamp is lit.', 'The keeper sleeps.', 'A ship comes in.']
@@ -316,14 +297,9 @@ def _pieces(text: str, most: int) -> Iterator[tuple[int, int]]:
 
 
 def pooled(vectors: NDArray[np.float32], counts: Sequence[int]) -> NDArray[np.float32]:
-    """The vectors of texts from those of their windows, shape (len(counts), d).
+    """The vectors of texts, shape (len(counts), d), from those of their windows, shape (sum(counts), d).
 
     That of several windows is the mean of their directions, of the mean of their lengths; that of one stays as it is.
-
-    Parameters
-    ----------
-    vectors : of all windows, shape (sum(counts), d)
-    counts : windows of each text, at least 1
     """
     starts = np.cumsum([0, *counts[:-1]])
     rows: NDArray[np.float32] = vectors[starts].copy()

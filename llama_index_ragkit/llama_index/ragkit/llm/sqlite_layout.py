@@ -103,12 +103,8 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def check_writable(connection: sqlite3.Connection) -> None:
-    """Check that a file may be written to, without a wait for who is writing: where somebody is, it may.
-
-    Raises
-    ------
-    sqlite3.OperationalError
-        For which :func:`is_readonly` holds.
+    """Raise an error of :func:`is_readonly` if a file may not be written to, without a wait: where somebody is writing,
+    it may.
     """
     connection.execute("PRAGMA busy_timeout = 0").fetchall()
     try:

@@ -50,9 +50,7 @@ _BRACKETS = ("()", "[]", "（）", "“”", "«»", "《》", "「」")
 def split_heading(text: str, is_chunk: bool = False) -> tuple[str, str]:
     """The heading at the beginning of a text, without markup, and the rest; "" and the whole text if there is none.
 
-    Parameters
-    ----------
-    is_chunk : whether the text begins in the middle of a document, possibly in the middle of a line
+    A chunk (`is_chunk`) begins in the middle of a document, possibly in the middle of a line.
 
     >>> split_heading("# The *lamp*\\nIt burned oil.")
     ('The lamp', 'It burned oil.')

@@ -142,13 +142,7 @@ def with_changes(values: Mapping[str, T], changes: Mapping[str, T | None], forge
 
 
 class LaterMapping(Mapping[str, T]):
-    """A mapping of an object, which may be costly to compute.
-
-    Parameters
-    ----------
-    owner : the object
-    path : the names of the attributes that lead to the mapping, such as `graph.links`
-    """
+    """A mapping of an object, which may be costly to compute; `path` names the attributes that lead to it."""
 
     def __init__(self, owner: object, path: str) -> None:
         self._owner, self._path = owner, path

@@ -41,18 +41,11 @@ _LOOKED_UP = 32  # texts compared with a set of ids in the time that it takes to
 
 @dataclass(frozen=True)
 class _Stems:
-    """Which words have which stem in a language.
+    """Which words have which stem in a language."""
 
-    Attributes
-    ----------
-    names : the stems, in ascending order
-    starts : int32, shape (n_stems + 1,), where the columns of each stem begin
-    columns : int32, shape (n_words,)
-    """
-
-    names: PackedWords
-    starts: NDArray[np.int32]
-    columns: NDArray[np.int32]
+    names: PackedWords  # the stems, in ascending order
+    starts: NDArray[np.int32]  # shape (n_stems + 1,), where the columns of each stem begin
+    columns: NDArray[np.int32]  # shape (n_words,)
 
     @classmethod
     def of(cls, words: PackedWords, language: str) -> "_Stems":

@@ -202,13 +202,8 @@ class AlignedWords:
         self._count = count
 
     def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
-        """The BM25 score of each row, shape (count,), 0 for a row without any word of the question; and the
-        full score of the question.
-
-        Parameters
-        ----------
-        allowed : shape (count,), the rows that count; None for all. Other rows score 0 and do not
-            influence the scores of these
+        """The BM25 score of each row, shape (count,), and the full score of the question, as
+        :meth:`LexicalIndex.scored` gives them; `allowed`, shape (count,), are the rows that count.
         """
         masks = self._masks(allowed)
         found = np.zeros(self._count)
@@ -263,13 +258,8 @@ def stem_weight(times: int, having: int, n: int) -> float:
 
 
 def full_score(asked: QuestionStems, having: Iterable[int], n: int, words: float, program: int) -> FullScore:
-    """See :meth:`LexicalIndex.full_scores`.
-
-    Parameters
-    ----------
-    having : how many texts have each stem of the question
-    words : of all n texts together
-    program : how many of `PROGRAM_WORDS` each text has, summed over the texts
+    """See :meth:`LexicalIndex.full_scores`: by how many texts have each stem of the question, and how many words, and
+    `PROGRAM_WORDS`, all n texts together have.
     """
     if not n:
         return NOT_KNOWN
@@ -278,24 +268,13 @@ def full_score(asked: QuestionStems, having: Iterable[int], n: int, words: float
 
 
 def length_norms(lengths: NDArray[np.float32], mean: float) -> NDArray[np.float32]:
-    """The part of BM25 that depends on a text alone, k1 (1 - b + b l / m), shape (m,).
-
-    Parameters
-    ----------
-    lengths : words of each text, shape (m,)
-    mean : mean number of words of a text, more than 0
-    """
+    """The part of BM25 that depends on a text alone, k1 (1 - b + b l / m), for each length l and the mean m > 0."""
     return BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
 
 
 def stem_scores(weight: float, counts: NDArray[np.float64], norms: NDArray[np.float32]) -> NDArray[np.float64]:
-    """What a stem adds to the scores of texts that have it.
-
-    Parameters
-    ----------
-    weight : of the stem, see :func:`stem_weight`
-    counts : how often each text has it, shape (m,)
-    norms : their :func:`length_norms`, shape (m,)
+    """What a stem adds to the scores of the texts that have it, by its :func:`stem_weight`, how often each has it, and
+    their :func:`length_norms`, shape (m,).
     """
     scores: NDArray[np.float64] = weight * counts * (BM25_K1 + 1) / (counts + norms)
     return scores

@@ -214,8 +214,7 @@ def read_passage(
     title : the title, if known; marks of emphasis are left out. A first line with the same words is not part of the
         body
     headings : whether a heading becomes the title if none is given; otherwise it stays in the body
-    repeated : keys of lines to remove, unless the text has no others; see
-        :func:`repeated_lines`
+    repeated : keys of lines to remove, unless the text has no others; see :func:`repeated_lines`
     is_chunk : whether the text begins in the middle of a document, possibly in the middle of a line
 
     >>> read_passage("The Lamp\\n\\nIt burned\\noil.")

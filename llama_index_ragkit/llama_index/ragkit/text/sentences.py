@@ -60,10 +60,7 @@ _LATE_ENDS = re.compile(
 def split_sentences(text: str, language: str | None = None) -> list[str]:
     """The sentences of a text in order, without the white space around them.
 
-    Parameters
-    ----------
-    text : any text; an empty one has no sentences
-    language : ISO 639-1 code ("de", "ja"); None to choose by the script
+    `language` is an ISO 639-1 code ("de", "ja"); None to choose it by the script.
 
     >>> split_sentences("Dr. Lee paid $3.50. 很好。走吧！")
     ['Dr. Lee paid $3.50.', '很好。', '走吧！']

@@ -73,14 +73,8 @@ _MOST_ITEMS, _MOST_CHARACTERS = 100, 1_000  # of lists and texts without bounds 
 def texts_of(value: Any) -> list[str]:
     """A list of texts in any common shape, each text once and on one line.
 
-    Parameters
-    ----------
-    value : a list of texts, numbers, or objects with a text; an object of such lists by type, by number or by name
-
-    Raises
-    ------
-    ValueError
-        If there is something, but no text in it.
+    Shapes are lists of texts, numbers, or objects with a text, and objects of such lists by type, by number or by name.
+    A `ValueError` is raised if there is something, but no text in it.
 
     >>> texts_of([{"name": "Marie Curie", "type": "person"}, 1903, ["Paris", "place"], None])
     ['Marie Curie', '1903', 'Paris']
@@ -165,10 +159,7 @@ def squeezed(key: str) -> str:
 def triples_of(value: Any) -> list[list[str]]:
     """Triples in any common shape: lists, objects, and lines such as "a | b | c".
 
-    Raises
-    ------
-    ValueError
-        If there is something, but no triple in it.
+    A `ValueError` is raised if there is something, but no triple in it.
 
     >>> triples_of([["Ada", "met", "Babbage"], {"subject": "Ada", "predicate": "born", "object": 1815}, "a | b | c"])
     [['Ada', 'met', 'Babbage'], ['Ada', 'born', '1815'], ['a', 'b', 'c']]
@@ -218,10 +209,7 @@ def _triple_in(value: Mapping[str, Any]) -> list[str]:
 def numbers_of(value: Any) -> list[int]:
     """Whole numbers in any common shape, in order, each once: numbers, texts with one, objects with one.
 
-    Raises
-    ------
-    ValueError
-        If there is something, but no number in it.
+    A `ValueError` is raised if there is something, but no number in it.
 
     >>> numbers_of([2, "1", {"number": 4}, "Fact 7", 2])
     [2, 1, 4, 7]
@@ -370,12 +358,7 @@ def read_reply(text: str, model: type[M]) -> M:
     """The reply as a pydantic model, read as :func:`~llama_index.ragkit.llm.json.output.parse_model` does.
 
     If it contains no JSON but a list of lines with numbers or bullets, and the model is a :class:`Reply` that may be
-    given so, these are the items.
-
-    Raises
-    ------
-    ParseError
-        If there is neither.
+    given so, these are the items. A `ParseError` is raised if there is neither.
     """
     try:
         return parse_model(text, model)
