@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
-from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity, parsed
+from llama_index.ragkit.llm.completion import Asking, Mode, Rejected, RetryPolicy, check_llm, model_identity, parsed
 from llama_index.ragkit.llm.context_window import declared_window, fitted
 from llama_index.ragkit.llm.prices import PER_TOKENS, Prices, check_prices
 from llama_index.ragkit.llm.prompts import first_wording
@@ -183,19 +183,12 @@ class ExtractionContext:
                     return value
                 except ValueError:  # cached by a version with a more lenient parser
                     pass
-        reply = yield from ask(
-            llm,
-            prompt,
-            parse=parse,
-            retry=self._retry,
-            mode=self._mode,
-            output_cls=output_cls,
-            name=next((name for name, own in self._prompts.items() if own is prompt), ""),
-            rejected=rejected,
-            like=like if self._same_language else "",
-            reply_tokens=reply_tokens,
-            **prompt_args,
+        name = next((name for name, own in self._prompts.items() if own is prompt), "")
+        like = like if self._same_language else ""
+        asking = Asking(
+            llm, prompt, prompt_args, parse, self._retry, self._mode, output_cls, name, rejected, like, reply_tokens
         )
+        reply = yield from asking.answer()
         self.repeated += reply.repeated
         if cache is not None:
             yield from cache.put(key, reply.text, self._users[0])

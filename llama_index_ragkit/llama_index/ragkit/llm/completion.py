@@ -10,8 +10,7 @@ import json
 import re
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args
@@ -51,11 +50,11 @@ from llama_index.ragkit.validation import check_choice
 
 __all__ = [
     "MODES",
+    "Asking",
     "Completion",
     "Mode",
     "Rejected",
     "RetryPolicy",
-    "ask",
     "check_llm",
     "complete",
     "find_llm",
@@ -153,45 +152,8 @@ def complete(
     ConfigurationError
         If the model does not support `mode`, or is LlamaIndex's `MockLLM`, which means that there is no model.
     """
-    reply = yield from ask(
-        llm,
-        prompt,
-        parse=parse,
-        retry=retry,
-        mode=mode,
-        output_cls=output_cls,
-        name=name,
-        rejected=rejected,
-        like=like,
-        reply_tokens=reply_tokens,
-        **prompt_args,
-    )
-    return reply.value
-
-
-def ask(
-    llm: LLM,
-    prompt: BasePromptTemplate,
-    *,
-    parse: Callable[[str], T],
-    retry: RetryPolicy = _DEFAULT_RETRY,
-    mode: Mode = "auto",
-    output_cls: type[BaseModel] | None = None,
-    name: str = "",
-    rejected: Rejected | None = None,
-    like: str = "",
-    reply_tokens: int | None = None,
-    **prompt_args: Any,
-) -> Steps[Completion[T]]:
-    """As :func:`complete`, but returns the text of the reply too."""
-    check_llm(llm)
-    chosen = prompt.select(llm) if isinstance(prompt, SelectorPromptTemplate) else prompt
-    mode = _resolved(llm, mode, output_cls)
-    # Programs of LlamaIndex write their output parser into the prompt that they receive, so they get a copy.
-    asked = _Ask(
-        llm, chosen.model_copy(), prompt_args, parse, retry, mode, output_cls, name, rejected, like, reply_tokens
-    )
-    return (yield from asked.answer())
+    asking = Asking(llm, prompt, prompt_args, parse, retry, mode, output_cls, name, rejected, like, reply_tokens)
+    return (yield from asking.answer()).value
 
 
 def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
@@ -259,37 +221,31 @@ class _RetryableError(Exception):
     """Marks its cause as retryable."""
 
 
-@contextmanager
-def _marking(retryable: Callable[[Exception], bool]) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if retryable(error):
-            raise _RetryableError from error
-        raise
-
-
 @dataclass(frozen=True)
-class _Ask(Generic[T]):
-    """A prompt, how it is asked, and how its reply is read."""
+class Asking(Generic[T]):
+    """The parameters of :func:`complete`; what the server refuses and what cannot be used change them for a while."""
 
     llm: LLM
     prompt: BasePromptTemplate
     prompt_args: dict[str, Any]
     parse: Callable[[str], T]
-    retry: RetryPolicy
-    mode: Mode
-    output_cls: type[BaseModel] | None
-    name: str
-    rejected: Rejected | None
-    like: str
-    reply_tokens: int | None
+    retry: RetryPolicy = _DEFAULT_RETRY
+    mode: Mode = "auto"
+    output_cls: type[BaseModel] | None = None
+    name: str = ""
+    rejected: Rejected | None = None
+    like: str = ""
+    reply_tokens: int | None = None
     bare: bool = False
     window: int | None = None
 
     def answer(self) -> Steps[Completion[T]]:
-        """Ask until a reply can be used, at most as often as the policy says."""
-        asking, attempt = [self], 1
+        """As :func:`complete`, but with the text of the reply too."""
+        check_llm(self.llm)
+        prompt = self.prompt.select(self.llm) if isinstance(self.prompt, SelectorPromptTemplate) else self.prompt
+        mode = _resolved(self.llm, self.mode, self.output_cls)
+        # Programs of LlamaIndex write their output parser into the prompt that they receive, so they get a copy.
+        asking, attempt = [replace(self, prompt=prompt.model_copy(), mode=mode)], 1
         while True:
             try:
                 return (yield from self._attempt(asking))
@@ -303,21 +259,24 @@ class _Ask(Generic[T]):
             yield from call(partial(time.sleep, wait), partial(asyncio.sleep, wait))
             attempt += 1
 
-    def _attempt(self, asking: list["_Ask[T]"]) -> Steps[Completion[T]]:
+    def _attempt(self, asking: list["Asking[T]"]) -> Steps[Completion[T]]:
         """Ask until the server takes the request, and read the reply; what to ask next is noted if it is of no use."""
         this, refused = asking[-1], list[Exception]()
         begun = time.perf_counter()
         _ = this._fitted  # here, since no further attempt could send what cannot be cut
-        with _marking(is_transient):
-            while True:
-                try:
-                    text = yield from this._reply()
-                except Exception as error:
-                    this = this._instead(error)
-                    refused.append(error)
-                else:
-                    break
-            this._note(asking[-1], refused)
+        while True:
+            try:
+                text = yield from this._reply()
+                break
+            except Exception as error:
+                instead = this._instead(error)
+                if instead is None:
+                    if is_transient(error):
+                        raise _RetryableError from error
+                    raise
+                this = instead
+                refused.append(error)
+        this._note(asking[-1], refused)
         return this._read(text, asking, time.perf_counter() - begun)
 
     # -- one attempt ------------------------------------------------------------------------------------
@@ -377,11 +336,8 @@ class _Ask(Generic[T]):
             return self.mode
         return "text" if self.rejected is not None else _best_mode(self.llm)
 
-    def _instead(self, error: Exception) -> "_Ask[T]":
-        """What is asked in place of a request that the server refuses: less, the same without bounds, or text.
-
-        If none is left, the error is raised.
-        """
+    def _instead(self, error: Exception) -> "Asking[T] | None":
+        """What is asked in place of a request that the server refuses: less, the same without bounds, or text."""
         most = overflow(error)
         if most is not None and (smaller := self._smaller(most)) is not None:
             return smaller
@@ -391,9 +347,9 @@ class _Ask(Generic[T]):
                 return replace(self, bare=True)
             if self.mode == "auto" and self._structure != "text":
                 return replace(self, mode="text")
-        raise error
+        return None
 
-    def _smaller(self, most: int) -> "_Ask[T] | None":
+    def _smaller(self, most: int) -> "Asking[T] | None":
         """The same with less text or a lower bound for the tokens that the server takes (0: it did not say), if it can
         be cut.
         """
@@ -411,7 +367,7 @@ class _Ask(Generic[T]):
         is_less = sent.given != self._fitted.given or (not self._is_bare and smaller._model is not self._model)
         return smaller if is_less else None
 
-    def _note(self, asked: "_Ask[T]", refused: Sequence[Exception]) -> None:
+    def _note(self, asked: "Asking[T]", refused: Sequence[Exception]) -> None:
         """Remember what the server refused, now that it took this."""
         if self.window is not None and self.window != asked.window:
             remember_window(self.llm, self.window)
@@ -420,7 +376,7 @@ class _Ask(Generic[T]):
         if self.mode != asked.mode and not isinstance(refused[-1], ValueError):  # the client could not read the reply
             _text_only[id(self.llm)] = self.llm
 
-    def _note_thinking(self, asked: "_Ask[T]") -> None:
+    def _note_thinking(self, asked: "Asking[T]") -> None:
         """Remember a model that answers where no bound is sent, and thought or was silent where one was.
 
         Silence has to come twice: some models keep their thoughts to themselves, and others have nothing to say.
@@ -469,7 +425,7 @@ class _Ask(Generic[T]):
             return json.dumps(calls[0].tool_kwargs)
         return response.message.content or ""  # some models answer in text all the same
 
-    def _read(self, text: str, asking: "list[_Ask[T]]", seconds: float) -> Completion[T]:
+    def _read(self, text: str, asking: "list[Asking[T]]", seconds: float) -> Completion[T]:
         """Read a reply; if it cannot be used, the next attempt is told why."""
         text = storable(text)  # a reply can contain lone surrogates, which stores and embedding models reject
         try:
