@@ -18,7 +18,7 @@ from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.text.packed_words import PackedWords
 from llama_index.ragkit.text.stems import stems
 
-__all__ = ["MOST_COUNTED", "PROGRAM_WORDS", "Block", "block_of_counts", "block_of_lists", "merged"]
+__all__ = ["MOST_COUNTED", "PROGRAM_WORDS", "PostingBlock", "block_of_counts", "block_of_lists", "merged"]
 
 MOST_COUNTED = int(np.iinfo(np.uint16).max)  # times that one word of a text counts
 
@@ -75,7 +75,7 @@ class _Stems:
 
 
 @dataclass(frozen=True)
-class Block:
+class PostingBlock:
     """The postings of some texts, grouped by word.
 
     Attributes
@@ -104,7 +104,7 @@ class Block:
     of_program: list[list[int]] = field(default_factory=list)
 
     @classmethod
-    def of_arrays(cls, arrays: Arrays) -> "Block":
+    def of_arrays(cls, arrays: Arrays) -> "PostingBlock":
         """The block of :attr:`arrays`, over the same memory."""
         ids, words = (PackedWords.of_arrays(arrays[name], arrays[f"{name}_ends"]) for name in ("ids", "words"))
         counted = np.ones(len(ids), np.bool_)
@@ -136,7 +136,7 @@ class Block:
         having = (self.rows[self.starts[column] : self.starts[column + 1]] for column in self.of_program[0])
         return sum(int(np.count_nonzero(self.counted[rows])) for rows in having)
 
-    def without(self, ids: Collection[str]) -> "Block":
+    def without(self, ids: Collection[str]) -> "PostingBlock":
         """The block without some texts, if it has them, and without words that only they have."""
         kept = ~self.having(ids)
         if kept.all():
@@ -145,7 +145,7 @@ class Block:
         starts = _moved(self.starts, out)
         used = np.diff(starts) > 0
         new_row = np.cumsum(kept) - 1
-        return Block(
+        return PostingBlock(
             ids=tuple(compress(self.ids, kept.tolist())),
             by_id=new_row[self.by_id[kept[self.by_id]]].astype(np.int32),
             words=self.words.only(used),
@@ -177,7 +177,7 @@ class Block:
         row = int(self.by_id[place]) if place < len(self.by_id) else -1
         return row if row >= 0 and self.ids[row] == name else -1
 
-    def within(self, mask: NDArray[np.bool_]) -> "Block":
+    def within(self, mask: NDArray[np.bool_]) -> "PostingBlock":
         """The block with only the texts of the mask."""
         return self if mask.all() else replace(self, counted=self.counted & mask)
 
@@ -249,13 +249,13 @@ def _block(
     columns: NDArray[np.int64],
     rows: NDArray[np.int64],
     counts: NDArray[np.int64],
-) -> Block:
+) -> PostingBlock:
     """The block of these postings, in any order; words without postings are left out."""
     used, columns = np.unique(columns, return_inverse=True)
     order = np.lexsort((rows, columns))
     lengths = np.bincount(rows, weights=counts, minlength=len(ids)).astype(np.float32)
     counts = np.minimum(counts, MOST_COUNTED)
-    return Block(
+    return PostingBlock(
         ids=tuple(ids),
         by_id=np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int32),
         words=PackedWords([words[old] for old in used.tolist()]),
@@ -267,7 +267,7 @@ def _block(
     )
 
 
-def block_of_counts(texts: Mapping[str, Mapping[str, int]]) -> Block:
+def block_of_counts(texts: Mapping[str, Mapping[str, int]]) -> PostingBlock:
     """The block of texts given as how often each has each word."""
     column_of: dict[str, int] = {}
     columns: list[int] = []
@@ -279,7 +279,7 @@ def block_of_counts(texts: Mapping[str, Mapping[str, int]]) -> Block:
     return _block(list(texts), list(column_of), np.array(columns, np.int64), rows, np.array(counts, np.int64))
 
 
-def block_of_lists(texts: Mapping[str, str]) -> Block:
+def block_of_lists(texts: Mapping[str, str]) -> PostingBlock:
     """The block of texts given as words separated by spaces, made without a dictionary for each text."""
     column_of: dict[str, int] = {}
     columns, lengths = array("q"), []
@@ -293,7 +293,7 @@ def block_of_lists(texts: Mapping[str, str]) -> Block:
     return _block(list(texts), list(column_of), pairs % width, pairs // width, counts)
 
 
-def merged(blocks: Sequence[Block]) -> Block:
+def merged(blocks: Sequence[PostingBlock]) -> PostingBlock:
     """One block of all texts."""
     column_of: dict[str, int] = {}
     ids: list[str] = []

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
-from llama_index.ragkit.text.lexical_blocks import MOST_COUNTED, Block, block_of_counts, block_of_lists, merged
+from llama_index.ragkit.text.lexical_blocks import MOST_COUNTED, PostingBlock, block_of_counts, block_of_lists, merged
 from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.stems import stems
@@ -74,7 +74,7 @@ NOT_KNOWN = FullScore(0.0)
 class LexicalIndex:
     """An index of texts by their words. Immutable: a change gives a new index, which shares the unchanged blocks."""
 
-    def __init__(self, blocks: Sequence[Block] = ()) -> None:
+    def __init__(self, blocks: Sequence[PostingBlock] = ()) -> None:
         self._blocks = tuple(blocks)
 
     @classmethod
@@ -88,7 +88,7 @@ class LexicalIndex:
     def of_arrays(cls, arrays: Arrays) -> "LexicalIndex":
         """The index of :attr:`arrays`, over the same memory, which must not change."""
         parts = dict.fromkeys(name.split("/")[0] for name in arrays)
-        return cls([Block.of_arrays(part_of(arrays, part)) for part in parts])
+        return cls([PostingBlock.of_arrays(part_of(arrays, part)) for part in parts])
 
     @property
     def arrays(self) -> Arrays:
@@ -176,13 +176,13 @@ class LexicalIndex:
 
         return [of(question_stems(question)) for question in questions]
 
-    def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[Block]:
+    def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[PostingBlock]:
         if allowed is None:
             return self._blocks
         return [block.within(mask) for block, mask in zip(self._blocks, allowed, strict=True)]
 
 
-def _joinable(block: Block, following: Block) -> bool:
+def _joinable(block: PostingBlock, following: PostingBlock) -> bool:
     return block.size < 2 * following.size and block.size + following.size <= _LARGEST_BLOCK
 
 
