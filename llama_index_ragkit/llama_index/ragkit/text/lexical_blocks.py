@@ -267,30 +267,30 @@ def _block(
     )
 
 
-def block_of_counts(texts: Mapping[str, Mapping[str, int]]) -> PostingBlock:
+def block_of_counts(counts_of: Mapping[str, Mapping[str, int]]) -> PostingBlock:
     """The block of texts given as how often each has each word."""
     column_of: dict[str, int] = {}
     columns: list[int] = []
     counts: list[int] = []
-    for words in texts.values():
+    for words in counts_of.values():
         columns += [column_of.setdefault(word, len(column_of)) for word in words]
         counts += words.values()
-    rows = np.repeat(np.arange(len(texts)), [len(words) for words in texts.values()]).astype(np.int64)
-    return _block(list(texts), list(column_of), np.array(columns, np.int64), rows, np.array(counts, np.int64))
+    rows = np.repeat(np.arange(len(counts_of)), [len(words) for words in counts_of.values()]).astype(np.int64)
+    return _block(list(counts_of), list(column_of), np.array(columns, np.int64), rows, np.array(counts, np.int64))
 
 
-def block_of_lists(texts: Mapping[str, str]) -> PostingBlock:
+def block_of_lists(words_of: Mapping[str, str]) -> PostingBlock:
     """The block of texts given as words separated by spaces, made without a dictionary for each text."""
     column_of: dict[str, int] = {}
     columns, lengths = array("q"), []
-    for text in texts.values():
+    for text in words_of.values():
         words = text.split(" ") if text else []
         columns.extend([column_of.setdefault(word, len(column_of)) for word in words])
         lengths.append(len(words))
     width = max(len(column_of), 1)
-    rows = np.repeat(np.arange(len(texts), dtype=np.int64), lengths)
+    rows = np.repeat(np.arange(len(words_of), dtype=np.int64), lengths)
     pairs, counts = np.unique(rows * width + np.frombuffer(columns, np.int64), return_counts=True)
-    return _block(list(texts), list(column_of), pairs % width, pairs // width, counts)
+    return _block(list(words_of), list(column_of), pairs % width, pairs // width, counts)
 
 
 def merged(blocks: Sequence[PostingBlock]) -> PostingBlock:
