@@ -20,8 +20,7 @@ from benchmarks.live_model import ARCHIVE
 from llama_index.ragkit.errors import ParseError
 from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT
-from llama_index.ragkit.text.held import TextWords
-from llama_index.ragkit.text.self_talk import LEAST_IN_TEXT, held_prose
+from llama_index.ragkit.text.held import LEAST_IN_TEXT, TextWords, held_prose
 
 __all__ = ["TALK", "is_refused", "recorded_summaries"]
 

@@ -21,7 +21,7 @@ from llama_index.core.schema import BaseNode
 
 from benchmarks.smollm2 import SmolLM2, missing
 from llama_index.ragkit.check_llm import check_llm
-from llama_index.ragkit.check_llm.trials import TRIALS
+from llama_index.ragkit.check_llm.checking import TRIALS
 from llama_index.ragkit.compare.methods import Method, installed
 from llama_index.ragkit.index.dry_run import HashedWords
 from llama_index.ragkit.llm.retry import RetryPolicy

@@ -24,7 +24,7 @@ from llama_index.ragkit.evaluation import (
     reciprocal_rank,
     score_rankings,
 )
-from llama_index.ragkit.evaluation.scoring import Metric
+from llama_index.ragkit.evaluation.metrics import Metric
 
 __all__ = ["evaluate", "main", "run"]
 

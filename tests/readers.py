@@ -72,7 +72,7 @@ class _Names(dict[str, tuple[str, ...]]):
 TEXT_PARAMETERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(
         (
-            "about", "formatted", "header", "key", "line", "message", "name", "opening", "page", "phrase",
+            "about", "answer", "formatted", "header", "key", "line", "message", "name", "opening", "page", "phrase",
             "prediction", "question", "reference", "reply", "sentence", "text", "title", "topic", "value", "word",
         ),
         _itself,

@@ -13,7 +13,7 @@ from llama_index.core.llms import LLM, CustomLLM
 from llama_index.ragkit import SQLiteKVStore
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.llm.completion import model_identity
-from llama_index.ragkit.llm.limits import limited
+from llama_index.ragkit.llm.context_window import limited
 from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = ["UNUSABLE", "KeptLLM"]

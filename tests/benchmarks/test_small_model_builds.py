@@ -10,7 +10,7 @@ from benchmarks.live_model import ONCE, chunks_of_archive
 from benchmarks.small_model_recall import replayed
 from llama_index.core.schema import BaseNode
 
-from llama_index.ragkit.check_llm.trials import TRIALS
+from llama_index.ragkit.check_llm.checking import TRIALS
 from llama_index.ragkit.compare.methods import METHODS, Method
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM, texts_and_scores

@@ -9,7 +9,7 @@ from tests.llm_server import Asked, LLMServer, Reply
 from tests.together.server import client
 
 from llama_index.ragkit.check_llm import check_llm
-from llama_index.ragkit.check_llm.command import main
+from llama_index.ragkit.check_llm.__main__ import main
 from llama_index.ragkit.errors import ConfigurationError, LanguageModelError
 from llama_index.ragkit.testing import ScriptedLLM, chunks
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.evaluation import Interval, bootstrap_interval, paired_bootstrap
-from llama_index.ragkit.evaluation import bootstrap as module
+from llama_index.ragkit.evaluation import results as module
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.packed_phrases import PackedPhrases
-from llama_index.ragkit.text.stemmed_phrases import StemmedPhrases, ends_of, stemmed
+from llama_index.ragkit.text.packed_phrases import PackedPhrases, StemmedPhrases, ends_of, stemmed
 from llama_index.ragkit.text.stems import stems
 
 PHRASES = ["physiker max planck", "max planck institut", "москва", "города москвы", "paris", "new york city"]

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llama_index.ragkit.text import lexical_index
-from llama_index.ragkit.text.lexical_index import MOST_COUNTED, NOT_KNOWN, LexicalIndex
+from llama_index.ragkit.text.lexical_blocks import MOST_COUNTED
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from llama_index.ragkit.text.mail_headers import without_mail_headers
-from llama_index.ragkit.text.passages import read_passage
+from llama_index.ragkit.text.passages import read_passage, without_mail_headers
 
 BODY = "Dear Ben,\n\nthe lens from Strake and Sons arrived on Friday."
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from llama_index.ragkit.text.passages import read_passage
-from llama_index.ragkit.text.print_lines import without_print_lines
+from llama_index.ragkit.text.passages import read_passage, without_print_lines
 
 TEXT = "The lamp burned whale oil.\nAda Hale lit it at dusk."
 

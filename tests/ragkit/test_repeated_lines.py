@@ -5,8 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.ragkit.text.passages import PassageText, read_passage
-from llama_index.ragkit.text.repeated_lines import repeated_lines, without_lines
+from llama_index.ragkit.text.passages import PassageText, read_passage, repeated_lines, without_lines
 
 PAGES = ["Sales rose.", "Costs fell.", "Debts were paid."]
 

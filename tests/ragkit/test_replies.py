@@ -15,8 +15,8 @@ from llama_index.ragkit.llm.echoes import without_echo
 from llama_index.ragkit.llm.json.output import parse_model
 from llama_index.ragkit.llm.json.shapes import read_reply, texts_of, triples_of
 from llama_index.ragkit.llm.prompts import fence, with_example
+from llama_index.ragkit.text.function_words import in_another_language
 from llama_index.ragkit.text.held import TextWords, held
-from llama_index.ragkit.text.languages import in_another_language
 
 parse_facts = partial(parse_model, model=Facts)
 

@@ -270,28 +270,6 @@ def test_a_file_of_deleted_values_shrinks(tmp_path: Path) -> None:
     assert store.get_all() == {"kept": {"part": 11}}
 
 
-OLD_TABLE = (
-    "CREATE TABLE entries (collection TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
-    "PRIMARY KEY (collection, key)) WITHOUT ROWID"
-)
-
-
-def test_a_file_of_the_earlier_layout_is_converted_and_cleaned(tmp_path: Path) -> None:
-    path = tmp_path / "cache.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute(OLD_TABLE)
-        rows = [("data", f"{CANARY}-{i}", f'{{"t": "{CANARY} {i}"}}') for i in range(300)]
-        connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", [*rows, ("other", "k", '{"a": 1}')])
-        connection.execute("DELETE FROM entries WHERE collection = 'data' AND key LIKE '%7%'")
-    connection.close()
-    store = SQLiteKVStore(path)
-    assert store.get("k", "other") == {"a": 1}
-    assert len(store.get_all()) == sum("7" not in str(i) for i in range(300))
-    assert on_disk(tmp_path)
-    store.delete_all(list(store.get_all()))
-    assert on_disk(tmp_path) == []
-
-
 DELETED = """
 import os, sys
 from llama_index.ragkit.llm.cache import SQLiteKVStore

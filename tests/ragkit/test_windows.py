@@ -10,7 +10,7 @@ from llama_index.core.schema import Document, TextNode
 
 from llama_index.mrag import MRAGIndex, SplitEmbedding
 from llama_index.ragkit import HybridRetriever
-from llama_index.ragkit.llm.text_windows import cut_windows, most_tokens, pooled
+from llama_index.ragkit.llm.embeddings import cut_windows, most_tokens, pooled
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.sprag import RuleContext, SpRAGIndex

@@ -19,8 +19,8 @@ from llama_index.hipporag import OpenIEExtractor
 from llama_index.hipporag.extraction.openie_extractor import Triples
 from llama_index.ragkit.llm.announcements import plain_answer
 from llama_index.ragkit.llm.completion import complete
-from llama_index.ragkit.llm.json.bounds import bounded
-from llama_index.ragkit.llm.limits import limited
+from llama_index.ragkit.llm.context_window import limited
+from llama_index.ragkit.llm.json.shapes import bounded
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM

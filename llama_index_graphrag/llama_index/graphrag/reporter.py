@@ -25,8 +25,7 @@ from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, with
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.text.held import TextWords
-from llama_index.ragkit.text.self_talk import held_prose
+from llama_index.ragkit.text.held import TextWords, held_prose
 
 __all__ = ["ReportMaker", "ReportWriter", "read_report"]
 

@@ -11,7 +11,7 @@ from llama_index.pgrag.maps.name_links import MapNames, NameLinks
 from llama_index.pgrag.state import FactPath, Facts, NamesLater, PseudoGraph
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.later_mapping import LaterMapping
+from llama_index.ragkit.text.layered_mapping import LaterMapping
 from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.vectors.snapshot import Snapshot
 

@@ -19,7 +19,7 @@ from llama_index.graphrag.graph.sorted_rows import SortedPlaces, edited, renamed
 from llama_index.graphrag.graph.statement import ChunkStatements, scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
-from llama_index.ragkit.text.later_mapping import LaterMapping
+from llama_index.ragkit.text.layered_mapping import LaterMapping
 from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.text.packed_words import PackedWords
 

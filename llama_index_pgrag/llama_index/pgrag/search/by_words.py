@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from llama_index.pgrag.maps.mind_map import path_text
 from llama_index.pgrag.search.candidates import Vector
 from llama_index.pgrag.state import KINDS, PseudoGraph, maps_of
-from llama_index.ragkit.text.few_texts import scores_of_few
+from llama_index.ragkit.text.lexical_index import scores_of_few
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.question_scores import best_rows
 from llama_index.ragkit.vectors.row_buffer import Record

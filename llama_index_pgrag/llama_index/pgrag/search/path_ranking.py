@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.state import PseudoGraph
-from llama_index.ragkit.text.few_texts import scores_of_few
+from llama_index.ragkit.text.lexical_index import scores_of_few
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.nearness import standardised
 from llama_index.ragkit.vectors.question_scores import best_rows, sorted_rows

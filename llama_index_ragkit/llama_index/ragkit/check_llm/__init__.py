@@ -9,7 +9,6 @@ or in a notebook::
     print(check_llm(llm))
 """
 
-from llama_index.ragkit.check_llm.checking import check_llm
-from llama_index.ragkit.check_llm.step_check import LLMCheck, StepCheck
+from llama_index.ragkit.check_llm.checking import LLMCheck, StepCheck, check_llm
 
 __all__ = ["LLMCheck", "StepCheck", "check_llm"]

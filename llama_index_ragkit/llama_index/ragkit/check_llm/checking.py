@@ -1,25 +1,31 @@
-"""`check_llm`: tries each step that asks a language model on a few chunks."""
+"""`check_llm`: tries each step that asks a language model on a few chunks, and `LLMCheck`: what it could do."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeVar
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 
-from llama_index.ragkit.check_llm.step_check import LLMCheck, StepCheck
-from llama_index.ragkit.check_llm.trials import TRIALS, Trial
 from llama_index.ragkit.compare.methods import Method, installed
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
+from llama_index.ragkit.extraction.summarizers import LLMSummarizer
 from llama_index.ragkit.index.dry_run import HashedWords
 from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_unreachable
-from llama_index.ragkit.llm.usage import counted
+from llama_index.ragkit.llm.usage import StepUsage, counted
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["TEXTS", "check_llm"]
+__all__ = ["TEXTS", "TRIALS", "LLMCheck", "StepCheck", "Trial", "check_llm"]
+
+Build = Callable[[ModuleType, RetryPolicy], Mapping[str, Any]]  # package, retries -> keywords of the index
+Ask = Callable[[ModuleType, Any, LLM, str], object]  # of package, index, model, question
+
+_MOST = 0.9  # share of what was asked for that is read of a model that can do a step
 
 T = TypeVar("T")
 _ONCE = RetryPolicy(max_attempts=1)
@@ -36,6 +42,139 @@ TEXTS = (
     "a silver medal.",
 )
 _QUESTION = "Who kept the lighthouse when the Marigold ran aground?"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a method is made to ask: keywords of an index and of retrievers, and what asks beyond a retriever."""
+
+    build: Build = lambda package, retry: {}
+    retrievers: Sequence[Mapping[str, Any]] = ()
+    further: Sequence[Ask] = ()
+
+
+def _chain(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
+    once = RetryPolicy(max_attempts=1)
+    return package.IRCoTRetriever(index.as_retriever(), llm=llm, max_steps=2, retry=once).retrieve(question)
+
+
+def _relevant(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
+    once, options = RetryPolicy(max_attempts=1), package.PublishedOptions(relevance_budget=2)
+    return index.as_retriever(mode="global", published=options, llm=llm, retry=once).retrieve(question)
+
+
+def _engine(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
+    return package.GraphRAGQueryEngine.over(index, answer_llm=llm).query(question)
+
+
+TRIALS: Mapping[str, Trial] = {
+    "RAPTOR": Trial(lambda package, retry: {"summarizer": LLMSummarizer(retry=retry)}),
+    "spRAG": Trial(
+        lambda package, retry: {"extractor": package.AutoContext(retry=retry, sections="llm")}, [{"auto_query": True}]
+    ),
+    "GEM-RAG": Trial(
+        lambda package, retry: {
+            "extractor": package.UtilityQuestionExtractor(retry=retry),
+            "summarizer": LLMSummarizer(retry=retry),
+        }
+    ),
+    "HippoRAG": Trial(
+        lambda package, retry: {"extractor": package.OpenIEExtractor(retry=retry)},
+        [{"linking": "entities", "question_entities": "llm"}, {"linking": "facts", "filter_facts": True}],
+        [_chain],
+    ),
+    "Graph RAG": Trial(
+        lambda package, retry: {
+            "extractor": package.EntityExtractor(retry=retry, gleanings=1, claims=True),
+            "summarizer": package.ReportWriter(retry=retry),
+            "reports": "eager",
+            "report_tokens": 20,  # few chunks state no more, and what fits is not written by a model
+        },
+        [{"mode": "global", "rating_threshold": 3.0}, {"mode": "drift", "rounds": 1, "follow_ups": 1}],
+        [_relevant, _engine],
+    ),
+    "PG-RAG": Trial(
+        lambda package, retry: {"extractor": package.MindMapExtractor(retry=retry)}, [{"key_points": "llm"}]
+    ),
+    "MRAG": Trial(retrievers=[{"aspects": "llm"}]),
+}
+
+
+@dataclass(frozen=True)
+class StepCheck:
+    """A step that was tried.
+
+    Attributes
+    ----------
+    method, step : the method, and the name of its prompt
+    usage : what was asked, read, and failed, with reasons
+    """
+
+    method: str
+    step: str
+    usage: StepUsage
+
+    @property
+    def asked(self) -> int:
+        """How often it was tried."""
+        return self.usage.read + self.usage.failed
+
+    @property
+    def verdict(self) -> str:
+        """Whether the model can do it: "yes", "partly" or "no"."""
+        share = self.usage.read / max(1, self.asked)
+        return "yes" if share >= _MOST else "partly" if share else "no"
+
+    @property
+    def reason(self) -> str:
+        """The commonest reason of its failures; "" without any."""
+        if not self.usage.reasons:
+            return ""
+        kind, _ = self.usage.reasons.most_common(1)[0]
+        return self.usage.examples[kind][0]
+
+    @property
+    def example(self) -> str:
+        """How the reply of such a failure begins; "" without one."""
+        if not self.usage.reasons:
+            return ""
+        kind, _ = self.usage.reasons.most_common(1)[0]
+        return self.usage.examples[kind][1]
+
+
+@dataclass(frozen=True)
+class LLMCheck:
+    """The steps that were tried, in the order of the methods.
+
+    Attributes
+    ----------
+    model : its name
+    chunks : how many were read
+    steps : those that were tried
+    not_tried : methods that could not be built, and why, by their names
+    """
+
+    model: str
+    chunks: int
+    steps: Sequence[StepCheck]
+    not_tried: dict[str, str]
+
+    def __str__(self) -> str:
+        rows = [("method", "step", "can", "read", "failed", "tokens", "seconds")]
+        for step in self.steps:
+            use = step.usage
+            tokens = f"{use.prompt_tokens:,} + {use.completion_tokens:,}"
+            rows.append(
+                (step.method, step.step, step.verdict, str(use.read), str(use.failed), tokens, f"{use.seconds:.1f}")
+            )
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        for step in self.steps:
+            if step.reason:
+                lines += ["", f"{step.method}, {step.step}: {step.reason}"]
+                lines += [f"  replied: {step.example}"] if step.example else []
+        lines += [f"{name} was not tried: {reason}" for name, reason in self.not_tried.items()]
+        return "\n".join([f"{self.model}, {self.chunks} chunks", *lines])
 
 
 def check_llm(

@@ -137,16 +137,9 @@ def _say_estimates(estimates: Mapping[str, Estimate], seconds: Mapping[str, floa
 
 
 def openai_like(model: str, option: str, context_window: int) -> LLM:
-    """A model of OpenAI, or of the server at `OPENAI_BASE_URL`.
+    """A model of OpenAI, or of the server at `OPENAI_BASE_URL`, that reads `context_window` tokens.
 
-    Parameters
-    ----------
-    option : that needs the client, for the message if it is not installed
-    context_window : tokens that it reads
-
-    Raises
-    ------
-    ImportError
+    An `ImportError` names the option that needs the client if that is not installed.
     """
     server = need("llama_index.llms.openai_like", option, "llama-index-llms-openai-like")
     llm: LLM = server.OpenAILike(

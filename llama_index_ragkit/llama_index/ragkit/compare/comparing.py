@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,14 @@ from llama_index.core.schema import (
     TransformComponent,
 )
 from llama_index.core.settings import Settings
+from llama_index.core.storage.kvstore import SimpleKVStore
+from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION
 from tqdm.auto import tqdm
 
-from llama_index.ragkit.compare.answering import Answering
 from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, heads_of, installed
-from llama_index.ragkit.compare.question_vectors import knowing_questions
 from llama_index.ragkit.compare.questions import Question, held_out, pages_of_files, with_documents, written
-from llama_index.ragkit.compare.system import Hit, Run, load_run, save_run
+from llama_index.ragkit.compare.system import Answering, Hit, Run, load_run, save_run
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
@@ -45,7 +45,9 @@ from llama_index.ragkit.storage.nodes import embed_text, plain_text, with_stable
 from llama_index.ragkit.validation import check_count
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
-__all__ = ["compare"]
+__all__ = ["compare", "knowing_questions"]
+
+_COLLECTION = "embeddings"  # where LlamaIndex's embedding models look
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +59,30 @@ _SHORT = 10  # tokens of a short passage
 _VERSION = "5"  # of what a stored run depends on
 _PROBED = 10  # chunks, by which the time of a build is estimated
 _PROBED_QUESTIONS = 2
+
+
+class _QuestionVectors(SimpleKVStore):
+    """Holds the vectors of questions and takes no others, so that no vector of a text becomes that of a question."""
+
+    def put(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
+        pass
+
+    async def aput(self, key: str, val: dict[str, Any], collection: str = DEFAULT_COLLECTION) -> None:
+        pass
+
+
+def knowing_questions(model: BaseEmbedding, questions: Sequence[str], show_progress: bool = False) -> BaseEmbedding:
+    """The model with the vectors of these questions in its cache; itself if it has a cache of its own.
+
+    The model that is passed stays as it was. Questions that a system derives from these are embedded when asked for.
+    """
+    logger.info("Embedding %d questions.", len(questions))
+    bar = tqdm(dict.fromkeys(questions), desc="Embedding questions", disable=not show_progress)
+    vectors = {question: model.get_query_embedding(question) for question in bar}
+    if model.embeddings_cache is not None:
+        return model
+    known = _QuestionVectors({_COLLECTION: {question: {"question": vector} for question, vector in vectors.items()}})
+    return model.model_copy(update={"embeddings_cache": known})
 
 
 def compare(
@@ -184,70 +210,57 @@ def _title(document: Document) -> str:
     return str(document.metadata.get("title") or document.metadata.get("file_name") or document.id_)
 
 
+@dataclass(frozen=True)
 class _Kept:
-    """Finished runs in a folder."""
+    """Finished runs in a folder; None keeps nothing."""
 
-    def __init__(self, folder: Path | None, fingerprint: str) -> None:
-        self._folder = folder
-        self._fingerprint = fingerprint
+    folder: Path | None
+    fingerprint: str
 
     def get(self, name: str) -> Run | None:
-        return None if self._folder is None else load_run(self._path(self._folder, name), self._fingerprint)
+        return None if self.folder is None else load_run(_run_file(self.folder, name), self.fingerprint)
 
     def put(self, run: Run) -> Run:
-        if self._folder is not None and not run.error:
-            save_run(run, self._path(self._folder, run.name), self._fingerprint)
+        if self.folder is not None and not run.error:
+            save_run(run, _run_file(self.folder, run.name), self.fingerprint)
         return run
 
-    @staticmethod
-    def _path(folder: Path, name: str) -> Path:
-        return folder / "runs" / f"{name.lower().replace(' ', '-')}.json"
+
+def _run_file(folder: Path, name: str) -> Path:
+    return folder / "runs" / f"{name.lower().replace(' ', '-')}.json"
 
 
+@dataclass(frozen=True)
 class _Session:
     """The texts, the questions and the models, the same for all systems. Chunks are embedded once."""
 
-    def __init__(
-        self,
-        nodes: Sequence[BaseNode],
-        questions: Sequence[str],
-        model: BaseEmbedding,
-        head_model: BaseEmbedding | None,
-        llm: LLM | None,
-        cache: ExtractionCache | None,
-        top_k: int,
-        show_progress: bool,
-        answering: Answering,
-        built: Callable[[str, Any, BaseRetriever], None] | None,
-    ) -> None:
-        self._answering = answering
-        self._nodes = nodes
-        self._questions = questions
-        self._plain_model = model
-        self._given_heads = head_model
-        self._built = built
-        self._llm = llm
-        self._cache = cache
-        self._top_k = top_k
-        self._show_progress = show_progress
-        self._node_of = {node.node_id: node for node in nodes}
+    nodes: Sequence[BaseNode]
+    questions: Sequence[str]
+    plain_model: BaseEmbedding
+    head_model: BaseEmbedding | None
+    llm: LLM | None
+    cache: ExtractionCache | None
+    top_k: int
+    show_progress: bool
+    answering: Answering
+    built: Callable[[str, Any, BaseRetriever], None] | None
 
     @property
     def fingerprint(self) -> str:
         """What a finished run depends on."""
-        llm = "" if self._llm is None else model_identity(self._llm)
-        texts = [[node.ref_doc_id, embed_text(node)] for node in self._nodes]
-        heads = "" if self._given_heads is None else self._given_heads.model_name
-        parts = [_VERSION, texts, list(self._questions), self._plain_model.model_name, heads, llm, self._top_k]
-        parts += [self._answering.tokens, [[query.id, *query.answers] for query in self._answering.queries]]
+        llm = "" if self.llm is None else model_identity(self.llm)
+        texts = [[node.ref_doc_id, embed_text(node)] for node in self.nodes]
+        heads = "" if self.head_model is None else self.head_model.model_name
+        parts = [_VERSION, texts, list(self.questions), self.plain_model.model_name, heads, llm, self.top_k]
+        parts += [self.answering.tokens, [[query.id, *query.answers] for query in self.answering.queries]]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def plain(self, baseline: str, work: Estimate) -> Run:
         """A baseline on all questions."""
-        self._prepare()
+        self._embed(self.nodes, self.show_progress)
         began = time.perf_counter()
         search = HybridRetriever(
-            self._nodes, self._model, similarity_top_k=self._top_k, lexical_weight=_BASELINES[baseline]
+            self.nodes, self._model, similarity_top_k=self.top_k, lexical_weight=_BASELINES[baseline]
         )
         run = self._asked(Run(baseline, True, estimate=work), search, began)
         search.similarity_top_k = self._depth
@@ -255,27 +268,27 @@ class _Session:
 
     def run(self, method: Method, work: Estimate) -> Run:
         """A method on all questions."""
-        self._prepare()
+        self._embed(self.nodes, self.show_progress)
         began = time.perf_counter()
         run = Run(method.name, False, estimate=work)
         try:
-            index = self._index(method, self._nodes, self._llm, self._cache, self._show_progress)
-            retriever = index.as_retriever(similarity_top_k=self._top_k, **method.retriever)
+            index = self._index(method, self.nodes, self.llm, self.cache, self.show_progress)
+            retriever = index.as_retriever(similarity_top_k=self.top_k, **method.retriever)
             run = self._asked(run, retriever, began, index)
-            if self._built is not None:
-                self._built(method.name, index, retriever)
+            if self.built is not None:
+                self.built(method.name, index, retriever)
             # As the method answers by default, be it by segments or outlines.
-            deep = index.as_retriever(similarity_top_k=self._depth, token_budget=self._answering.tokens)
+            deep = index.as_retriever(similarity_top_k=self._depth, token_budget=self.answering.tokens)
             return self._answered(run, deep)
         except Exception as error:
-            reason = redact(f"{type(error).__name__}: {error}", self._llm, self._model)
+            reason = redact(f"{type(error).__name__}: {error}", self.llm, self._model)
             logger.warning("%s is left out: %s", method.name, reason)
             return replace(run, error=reason[:300])
 
     def probe(self, methods: Sequence[Method]) -> dict[str, float]:
         """About how many seconds each method would take to build and to ask, by rules; one that fails is left out."""
-        step = -(-len(self._nodes) // _PROBED)
-        nodes = [node.model_copy() for node in self._nodes[::step]]
+        step = -(-len(self.nodes) // _PROBED)
+        nodes = [node.model_copy() for node in self.nodes[::step]]
         self._embed(nodes, show_progress=False)
         found = {}
         for method in methods:
@@ -283,68 +296,68 @@ class _Session:
                 self._heads.get_text_embedding("the model is loaded before the time is taken")
             began = time.perf_counter()
             try:
-                retriever = self._index(method, nodes, None, None, False).as_retriever(
-                    similarity_top_k=self._top_k, **method.retriever
-                )
+                index = self._index(method, nodes)
+                retriever = index.as_retriever(similarity_top_k=self.top_k, **method.retriever)
                 built = time.perf_counter()
-                for question in self._questions[:_PROBED_QUESTIONS]:
+                for question in self.questions[:_PROBED_QUESTIONS]:
                     retriever.retrieve(question)
             except Exception as error:
-                logger.warning("%s was not probed: %s", method.name, redact(str(error), self._llm, self._plain_model))
+                logger.warning("%s was not probed: %s", method.name, redact(str(error), self.llm, self.plain_model))
                 continue
-            a_question = (time.perf_counter() - built) / len(self._questions[:_PROBED_QUESTIONS])
-            scale = len(self._nodes) / len(nodes)
-            found[method.name] = scale * (built - began) + a_question * len(self._questions)
+            a_question = (time.perf_counter() - built) / len(self.questions[:_PROBED_QUESTIONS])
+            scale = len(self.nodes) / len(nodes)
+            found[method.name] = scale * (built - began) + a_question * len(self.questions)
         return found
 
     def _index(
         self,
         method: Method,
         nodes: Sequence[BaseNode],
-        llm: LLM | None,
-        cache: ExtractionCache | None,
-        show_progress: bool,
+        llm: LLM | None = None,
+        cache: ExtractionCache | None = None,
+        show_progress: bool = False,
     ) -> Any:
-        if method.heads and self._heads is not self._plain_model:
-            nodes = [node.model_copy(update={"embedding": None}) for node in nodes]
-            return method.build(nodes, self._heads, llm, cache, show_progress)
-        return method.build(nodes, self._model, llm, cache, show_progress)
+        model = self._model
+        if method.heads and self._heads is not self.plain_model:
+            nodes, model = [node.model_copy(update={"embedding": None}) for node in nodes], self._heads
+        return method.build(nodes, model, llm, cache, show_progress)
 
     def _asked(self, run: Run, retriever: BaseRetriever, began: float, index: Any = None) -> Run:
         built = time.perf_counter()
-        bar = tqdm(self._questions, desc=f"Asking {run.name}", disable=not self._show_progress)
+        bar = tqdm(self.questions, desc=f"Asking {run.name}", disable=not self.show_progress)
         found = [retriever.retrieve(question) for question in bar]
-        each = 1000 * (time.perf_counter() - built) / len(self._questions)
+        each = 1000 * (time.perf_counter() - built) / len(self.questions)
         hits = [[self._hit(result, index) for result in results] for results in found]
         logger.info("%s: built in %.1f s, %.0f ms a question.", run.name, built - began, each)
         return replace(run, hits=hits, seconds=built - began, milliseconds=each)
 
     def _answered(self, run: Run, retriever: BaseRetriever) -> Run:
-        if not self._answering.queries:
+        if not self.answering.queries:
             return run
         began = time.perf_counter()
-        answers = self._answering.answers(run.name, retriever, self._show_progress)
-        each = (time.perf_counter() - began) / len(self._answering.queries)
+        answers = self.answering.answers(run.name, retriever, self.show_progress)
+        each = (time.perf_counter() - began) / len(self.answering.queries)
         return replace(run, answers=answers, answer_seconds=each)
+
+    @cached_property
+    def _node_of(self) -> dict[str, BaseNode]:
+        return {node.node_id: node for node in self.nodes}
 
     @property
     def _depth(self) -> int:
         """So many passages that even short ones fill a context."""
-        return min(len(self._nodes), max(self._top_k, self._answering.tokens // _SHORT))
+        return min(len(self.nodes), max(self.top_k, self.answering.tokens // _SHORT))
 
     @cached_property
     def _model(self) -> BaseEmbedding:
-        return knowing_questions(self._plain_model, self._questions, self._show_progress)
+        return knowing_questions(self.plain_model, self.questions, self.show_progress)
 
     @cached_property
     def _heads(self) -> BaseEmbedding:
-        return heads_of(self._plain_model) if self._given_heads is None else self._given_heads
-
-    def _prepare(self) -> None:
-        """Embed the questions, and give the chunks their vectors, which every system then uses."""
-        self._embed(self._nodes, self._show_progress)
+        return heads_of(self.plain_model) if self.head_model is None else self.head_model
 
     def _embed(self, nodes: Sequence[BaseNode], show_progress: bool) -> None:
+        """Give chunks their vectors, which every system then uses."""
         bare = [node for node in nodes if node.embedding is None]
         texts = [embed_text(node) for node in bare]
         vectors = run_steps(embed_texts(self._model, texts, show_progress, "chunks"))

@@ -12,7 +12,7 @@ from llama_index.ragkit.compare.questions import Question
 from llama_index.ragkit.compare.recommendation import Recommendation, agreement, recommend, without_labels
 from llama_index.ragkit.compare.system import Hit, Run
 from llama_index.ragkit.evaluation import Evaluation, LabelledQuery, recall_at_k, reciprocal_rank, score_rankings
-from llama_index.ragkit.evaluation.scoring import Metric
+from llama_index.ragkit.evaluation.metrics import Metric
 from llama_index.ragkit.html import framed
 
 __all__ = ["Comparison"]

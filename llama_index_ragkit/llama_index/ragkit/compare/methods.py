@@ -14,6 +14,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.extractive_summarizer import ExtractiveSummarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
+from llama_index.ragkit.llm.json.shapes import squeezed
 
 __all__ = ["METHODS", "Method", "heads_of", "installed", "missing_packages"]
 
@@ -24,9 +25,6 @@ class Method:
 
     Attributes
     ----------
-    name : shown to the user
-    module : the import path of the package
-    index : the index class
     rules : the extractor without an LLM, if the method has extractors
     summarises : whether it takes a summarizer
     retriever : keywords with which it returns passages
@@ -110,24 +108,14 @@ def missing_packages() -> list[str]:
 
 
 def installed(names: Sequence[str] | None = None) -> list[Method]:
-    """The installed methods, or those of some names.
-
-    Raises
-    ------
-    ConfigurationError
-        If a name is unknown, or its package is not installed.
-    """
+    """The installed methods, or those of some names; `ConfigurationError` if one is unknown or not installed."""
     found = {method.name: method for method in METHODS if find_spec(method.module) is not None}
     if names is None:
         return list(found.values())
-    known = {_plain(name): method for name, method in found.items()}
-    missing = [name for name in names if _plain(name) not in known]
+    known = {squeezed(name): method for name, method in found.items()}
+    missing = [name for name in names if squeezed(name) not in known]
     if missing:
         raise ConfigurationError(
             f"Unknown or not installed: {', '.join(missing)}. Installed: {', '.join(found) or 'none'}."
         )
-    return [known[_plain(name)] for name in names]
-
-
-def _plain(name: str) -> str:
-    return "".join(character for character in name.casefold() if character.isalnum())
+    return [known[squeezed(name)] for name in names]

@@ -69,15 +69,8 @@ def comparison_page(
     heading: str,
     shown: Sequence[QuestionOnPage],
 ) -> str:
-    """The HTML file.
-
-    Parameters
-    ----------
-    source : how many questions there are, and where they come from
-    chosen, advice : the system that is recommended, and why
-    head, rows : of the table
-    heading : above the answers
-    shown : the questions, with what was found
+    """The HTML file: where the questions come from, the system that is recommended and why, the table, and under a
+    heading what was found for each question.
     """
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

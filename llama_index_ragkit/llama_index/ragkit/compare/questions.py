@@ -97,14 +97,7 @@ def with_documents(
 ) -> list[Question]:
     """The questions with ids of documents in place of names of files; a file of several pages is one document.
 
-    Parameters
-    ----------
-    skipped : path of a file that was not read -> why, for the message if a question names it
-
-    Raises
-    ------
-    ConfigurationError
-        If a document is unknown.
+    A `ConfigurationError` is raised if a document is unknown, with the reason if its file was `skipped`.
     """
     file_of = pages_of_files(documents)
     ids: dict[str, dict[str, None]] = {}
@@ -189,12 +182,8 @@ def _is_asked(sentence: str) -> bool:
 def written(
     documents: Sequence[Document], llm: LLM, cache: ExtractionCache | None, count: int, seed: int
 ) -> list[Question]:
-    """Up to `count` questions that an LLM writes, each about a passage of a document; those that fail are left out.
-
-    Raises
-    ------
-    ExtractionError
-        If all fail.
+    """Up to `count` questions that an LLM writes, each about a passage of a document; those that fail are left out,
+    unless all do.
     """
     order = [document for document in documents if document.text.strip()]
     random.Random(seed).shuffle(order)

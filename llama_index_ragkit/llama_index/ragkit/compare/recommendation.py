@@ -77,11 +77,8 @@ def _means(measured: Evaluation, metric: str) -> list[float]:
 
 
 def without_labels(agreements: dict[str, float], baseline: str) -> Recommendation:
-    """What can be said without knowing which documents answer the questions.
-
-    Parameters
-    ----------
-    agreements : method -> share of its results that the baseline has too, on average
+    """What can be said without knowing which documents answer the questions: by each method's :func:`agreement` with
+    the baseline.
     """
     same = sorted(name for name, share in agreements.items() if share >= _SAME)
     other = sorted((name for name, share in agreements.items() if share < _SAME), key=lambda n: agreements[n])

@@ -1,32 +1,51 @@
 """Evaluation of retrievers, readers and query engines on labelled questions, with confidence intervals."""
 
-from llama_index.ragkit.evaluation.answering import aevaluate_answers, evaluate_answers
-from llama_index.ragkit.evaluation.answers import answer_f1, answer_tokens, exact_match
-from llama_index.ragkit.evaluation.bootstrap import Interval, bootstrap_interval, paired_bootstrap
-from llama_index.ragkit.evaluation.citations import citation_precision, citation_recall, cited_places
-from llama_index.ragkit.evaluation.containment import answer_containment, answer_recall, can_be_contained
-from llama_index.ragkit.evaluation.contexts import Context, context_of
+from llama_index.ragkit.evaluation.answers import (
+    answer_containment,
+    answer_f1,
+    answer_recall,
+    answer_tokens,
+    can_be_contained,
+    citation_precision,
+    citation_recall,
+    cited_places,
+    exact_match,
+)
 from llama_index.ragkit.evaluation.llm_step import LLMStep
 from llama_index.ragkit.evaluation.metrics import (
     all_recall_at_k,
     as_labels,
     category_ratio,
+    multi_aspect_metrics,
     ndcg_at_k,
     recall_at_k,
     reciprocal_rank,
+    retrieval_metrics,
+    score_rankings,
     success_ratio,
     weighted_ratio,
 )
 from llama_index.ragkit.evaluation.pairwise import CRITERIA, PairwiseJudge, Verdict, ajudge_answers, judge_answers
 from llama_index.ragkit.evaluation.reader import Reader, ReaderAnswer, chosen_option
-from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery, comparison_table, difference_table
+from llama_index.ragkit.evaluation.results import (
+    Evaluation,
+    Interval,
+    LabelledQuery,
+    bootstrap_interval,
+    comparison_table,
+    difference_table,
+    paired_bootstrap,
+)
 from llama_index.ragkit.evaluation.runner import (
+    Context,
+    aevaluate_answers,
     aevaluate_query_engine,
     aevaluate_retriever,
+    context_of,
+    evaluate_answers,
     evaluate_query_engine,
     evaluate_retriever,
 )
-from llama_index.ragkit.evaluation.scoring import multi_aspect_metrics, retrieval_metrics, score_rankings
 
 __all__ = [
     "CRITERIA",

@@ -8,24 +8,33 @@ better.
 Where any document of a topic counts as a hit, convert the ranking with :func:`as_labels` first and pass topics as gold.
 """
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from math import log2
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery
 
 __all__ = [
+    "Metric",
     "all_recall_at_k",
     "as_labels",
     "category_ratio",
+    "check_queries",
+    "multi_aspect_metrics",
     "ndcg_at_k",
     "recall_at_k",
     "reciprocal_rank",
+    "retrieval_metrics",
+    "score_rankings",
     "success_ratio",
     "weighted_ratio",
 ]
 
 Id = TypeVar("Id", bound=Hashable)
+
+Metric = Callable[[Sequence[str], Collection[str]], float]
 
 
 def recall_at_k(ranking: Sequence[Hashable], gold: Collection[Hashable], k: int) -> float:
@@ -137,3 +146,58 @@ def _top(ranking: Sequence[Id], k: int) -> list[Id]:
     if k < 1:
         raise ConfigurationError(f"k must be at least 1, not {k}.")
     return list(dict.fromkeys(ranking))[:k]
+
+
+def retrieval_metrics(ks: Sequence[int] = (2, 5, 10)) -> dict[str, Metric]:
+    """`R@k`, `all@k` and `nDCG@k` for every k, and `MRR`."""
+    metrics: dict[str, Metric] = {}
+    for name, function in (("R", recall_at_k), ("all", all_recall_at_k), ("nDCG", ndcg_at_k)):
+        metrics.update({f"{name}@{k}": partial(function, k=k) for k in ks})
+    metrics["MRR"] = reciprocal_rank
+    return metrics
+
+
+def multi_aspect_metrics(category_of: Mapping[str, str], weight: float = 2.0) -> dict[str, Metric]:
+    """The ratios of Multi-Head RAG at n, the number of gold ids: `success@n`, `category@n`, `weighted@n`."""
+
+    def weighted(ranking: Sequence[str], gold: Collection[str]) -> float:
+        return weighted_ratio(success_ratio(ranking, gold), category_ratio(ranking, gold, category_of), weight)
+
+    return {
+        "success@n": success_ratio,
+        "category@n": lambda ranking, gold: category_ratio(ranking, gold, category_of),
+        "weighted@n": weighted,
+    }
+
+
+def score_rankings(
+    name: str,
+    rankings: Mapping[str, Sequence[str]],
+    queries: Sequence[LabelledQuery],
+    metrics: Mapping[str, Metric] | None = None,
+) -> Evaluation:
+    """Score existing rankings, given by the ids of their questions; a question without a ranking is an error."""
+    check_queries(queries, "gold")
+    missing = [query.id for query in queries if query.id not in rankings]
+    if missing:
+        raise ConfigurationError(f"{name!r} has no ranking for {len(missing)} questions, such as {missing[:3]}.")
+    scores = {
+        metric: tuple(score(rankings[query.id], query.gold) for query in queries)
+        for metric, score in (retrieval_metrics() if metrics is None else metrics).items()
+    }
+    return Evaluation(name, tuple(query.id for query in queries), scores)
+
+
+def check_queries(queries: Sequence[LabelledQuery], needed: Literal["gold", "answers", "options"]) -> None:
+    """Reject questions that cannot be scored: none at all, two with the same id, or one without what is `needed`."""
+    if not queries:
+        raise ConfigurationError("There are no questions to evaluate.")
+    seen: set[str] = set()
+    for query in queries:
+        if query.id in seen:
+            raise ConfigurationError(f"Two questions have the id {query.id!r}; scores are joined by id.")
+        seen.add(query.id)
+        if not getattr(query, needed):
+            raise ConfigurationError(
+                f"The question {query.id!r} has no {needed}: leave it out, since it cannot be scored."
+            )

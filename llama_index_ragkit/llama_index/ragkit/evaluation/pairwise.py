@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,13 +12,13 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.evaluation.llm_step import LLMStep
 from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery
-from llama_index.ragkit.evaluation.runner import sort_out
+from llama_index.ragkit.evaluation.runner import ask_all
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.prompts import fence, with_example
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.steps import Steps, arun_steps, gather, run_steps
-from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice
+from llama_index.ragkit.steps import Steps, arun_steps, run_steps
+from llama_index.ragkit.validation import OnError
 
 __all__ = ["CRITERIA", "PairwiseJudge", "Verdict", "ajudge_answers", "judge_answers"]
 
@@ -187,7 +186,6 @@ def _judged(
     show_progress: bool,
     on_error: OnError,
 ) -> Steps[Evaluation]:
-    check_choice("on_error", on_error, ON_ERROR)
     if not queries:
         raise ConfigurationError("There are no questions to judge.")
     for system in (first, second):
@@ -197,11 +195,11 @@ def _judged(
                 f"{system.name!r} has no answer to {len(missing)} questions, such as {missing[:3]}: evaluate it with "
                 "a reader, and leave out the questions that failed."
             )
-    jobs = [
-        partial(judge.steps, query.question, first.answers[query.id], second.answers[query.id]) for query in queries
-    ]
-    outcomes = yield from gather(jobs, num_workers, "Judging", show_progress)
-    verdicts, failures = sort_out(queries, outcomes, on_error)
+
+    def ask(query: LabelledQuery) -> Steps[dict[str, Verdict]]:
+        return judge.steps(query.question, first.answers[query.id], second.answers[query.id])
+
+    verdicts, failures = yield from ask_all(queries, ask, "Judging", num_workers, show_progress, on_error)
     scores: dict[str, tuple[float, ...]] = {}
     for name in judge.criteria:
         scores[name] = tuple(verdict[name].score for verdict in verdicts.values())

@@ -11,8 +11,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 
 from llama_index.ragkit.errors import ConfigurationError, ParseError
-from llama_index.ragkit.evaluation.answers import answer_tokens
-from llama_index.ragkit.evaluation.citations import cited_places, without_citations
+from llama_index.ragkit.evaluation.answers import answer_tokens, cited_places, without_citations
 from llama_index.ragkit.evaluation.llm_step import LLMStep
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.prompts import fence, with_example
@@ -185,13 +184,7 @@ def _last_answer(reply: str, thinks: bool) -> str:
 
 
 def _lettered(options: Sequence[str]) -> str:
-    """The options of a question, a line each, from A.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are fewer than two options or more than 26.
-    """
+    """The options of a question, a line each, from A."""
     if not 2 <= len(options) <= _MOST:
         raise ConfigurationError(f"A multiple-choice question has 2 to {_MOST} options, not {len(options)}.")
     return "\n".join(f"{letter}. {option}" for letter, option in zip(ascii_uppercase, options, strict=False))

@@ -1,22 +1,48 @@
-"""Running a retriever or a query engine on labelled questions, and scoring the results."""
+"""Runs retrievers, query engines and readers over labelled questions, and scores what they return."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.schema import MetadataMode, NodeWithScore
 
-from llama_index.ragkit.evaluation.answers import answer_f1, exact_match
-from llama_index.ragkit.evaluation.contexts import IdOf, ids_of
+from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.evaluation.answers import (
+    answer_containment,
+    answer_f1,
+    answer_recall,
+    citation_precision,
+    citation_recall,
+    exact_match,
+)
+from llama_index.ragkit.evaluation.metrics import Metric, check_queries, score_rankings
+from llama_index.ragkit.evaluation.reader import Reader, ReaderAnswer
 from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery
-from llama_index.ragkit.evaluation.scoring import Metric, check_queries, score_rankings
-from llama_index.ragkit.steps import Outcome, Steps, arun_steps, call, gather, run_steps
-from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice
+from llama_index.ragkit.index.results import fit_tokens
+from llama_index.ragkit.steps import Steps, arun_steps, call, gather, run_steps
+from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, check_count
 
-__all__ = ["aevaluate_query_engine", "aevaluate_retriever", "evaluate_query_engine", "evaluate_retriever", "sort_out"]
+__all__ = [
+    "Context",
+    "IdOf",
+    "aevaluate_answers",
+    "aevaluate_query_engine",
+    "aevaluate_retriever",
+    "ask_all",
+    "context_of",
+    "evaluate_answers",
+    "evaluate_query_engine",
+    "evaluate_retriever",
+    "ids_of",
+]
 
 T = TypeVar("T")
+
+IdOf = Callable[[NodeWithScore], "str | Sequence[str] | None"]
 
 
 def evaluate_retriever(
@@ -108,19 +134,17 @@ def _retriever(
     show_progress: bool,
     on_error: OnError,
 ) -> Steps[Evaluation]:
-    _check(queries, "gold", on_error)
+    check_queries(queries, "gold")
 
     def ranking(query: LabelledQuery) -> Steps[list[str]]:
         nodes = yield from call(retriever.retrieve, retriever.aretrieve, query.question)
         return [item for node in nodes for item in ids_of(node, id_of)]
 
-    jobs = [partial(ranking, query) for query in queries]
-    outcomes = yield from gather(jobs, num_workers, "Retrieving", show_progress)
-    rankings, failures = sort_out(queries, outcomes, on_error)
+    rankings, failures = yield from ask_all(queries, ranking, "Retrieving", num_workers, show_progress, on_error)
     left = [query for query in queries if query.id in rankings]
     title = name or type(retriever).__name__
     scores = score_rankings(title, rankings, left, metrics).scores if left else {}
-    return Evaluation(title, tuple(query.id for query in left), scores, failures)
+    return Evaluation(title, tuple(rankings), scores, failures)
 
 
 def _engine(
@@ -131,26 +155,31 @@ def _engine(
     show_progress: bool,
     on_error: OnError,
 ) -> Steps[Evaluation]:
-    _check(queries, "answers", on_error)
+    check_queries(queries, "answers")
 
     def answer(query: LabelledQuery) -> Steps[str]:
         return str((yield from call(engine.query, engine.aquery, query.question)))
 
-    jobs = [partial(answer, query) for query in queries]
-    outcomes = yield from gather(jobs, num_workers, "Answering", show_progress)
-    replies, failures = sort_out(queries, outcomes, on_error)
-    left = [query for query in queries if query.id in replies]
+    replies, failures = yield from ask_all(queries, answer, "Answering", num_workers, show_progress, on_error)
+    right = {query.id: query.answers for query in queries}
     scores = {
-        "EM": tuple(exact_match(replies[query.id], query.answers) for query in left),
-        "F1": tuple(answer_f1(replies[query.id], query.answers) for query in left),
+        metric: tuple(score(reply, right[query_id]) for query_id, reply in replies.items())
+        for metric, score in (("EM", exact_match), ("F1", answer_f1))
     }
-    return Evaluation(name or type(engine).__name__, tuple(query.id for query in left), scores, failures, replies)
+    return Evaluation(name or type(engine).__name__, tuple(replies), scores, failures, replies)
 
 
-def sort_out(
-    queries: Sequence[LabelledQuery], outcomes: Sequence[Outcome[T]], on_error: OnError
-) -> tuple[dict[str, T], dict[str, str]]:
-    """The values by the id of their question, and the errors of the others; with "raise" the first error is raised."""
+def ask_all(
+    queries: Sequence[LabelledQuery],
+    ask: Callable[[LabelledQuery], Steps[T]],
+    description: str,
+    num_workers: int,
+    show_progress: bool,
+    on_error: OnError,
+) -> Steps[tuple[dict[str, T], dict[str, str]]]:
+    """What is found for each question by its id, and the errors of the others; with "raise" the first is raised."""
+    check_choice("on_error", on_error, ON_ERROR)
+    outcomes = yield from gather([partial(ask, query) for query in queries], num_workers, description, show_progress)
     values: dict[str, T] = {}
     failures: dict[str, str] = {}
     for query, outcome in zip(queries, outcomes, strict=True):
@@ -161,6 +190,158 @@ def sort_out(
     return values, failures
 
 
-def _check(queries: Sequence[LabelledQuery], needed: Literal["gold", "answers"], on_error: OnError) -> None:
-    check_choice("on_error", on_error, ON_ERROR)
-    check_queries(queries, needed)
+@dataclass(frozen=True)
+class Context:
+    """Passages for a question.
+
+    Attributes
+    ----------
+    texts : of the passages, best first, with the metadata that an LLM sees
+    ids : of each passage, those that are compared with the gold
+    tokens : of all texts together
+    """
+
+    texts: tuple[str, ...] = ()
+    ids: tuple[tuple[str, ...], ...] = ()
+    tokens: int = 0
+
+
+def context_of(results: Sequence[NodeWithScore], token_budget: int | None = None, id_of: IdOf | None = None) -> Context:
+    """The best results that fit the budget; one that does not is skipped, and the next is tried.
+
+    Parameters
+    ----------
+    token_budget : tokens of all texts together, by LlamaIndex's tokenizer; None for no limit
+    id_of : see :func:`~llama_index.ragkit.evaluation.evaluate_retriever`
+    """
+    kept = fit_tokens(results, token_budget)
+    texts = tuple(result.node.get_content(metadata_mode=MetadataMode.LLM) for result in kept)
+    return Context(texts, tuple(ids_of(result, id_of) for result in kept), sum(map(count_tokens, texts)))
+
+
+def ids_of(result: NodeWithScore, id_of: IdOf | None) -> tuple[str, ...]:
+    """The ids of a result: that of its node, or what `id_of` says."""
+    given = result.node.node_id if id_of is None else id_of(result)
+    return (given,) if isinstance(given, str) else tuple(given or ())
+
+
+def evaluate_answers(
+    retriever: BaseRetriever | None,
+    queries: Sequence[LabelledQuery],
+    reader: Reader | None = None,
+    *,
+    name: str = "",
+    token_budget: int | None = None,
+    id_of: IdOf | None = None,
+    num_workers: int = 1,
+    show_progress: bool = False,
+    on_error: OnError = "raise",
+) -> Evaluation:
+    """Fill a context for every question, let a reader answer from it, and score both.
+
+    Systems are compared at equal `token_budget`: a retriever of long passages would otherwise win by length alone.
+
+    - Of the context: `contained` (:func:`answer_containment`), `answer recall` (:func:`answer_recall`) and its
+      `tokens`.
+    - With a reader: `EM` and `F1`; for the style "multiple_choice" `accuracy`, where an answer that chooses no option
+      is wrong; for "citations" `F1`, `citation precision` and `citation recall` of the gold passages.
+
+    If there is a reader and no question has `answers`, the reader's answers are returned but not scored.
+
+    Parameters
+    ----------
+    retriever : any LlamaIndex retriever; it must find enough to fill the context. None for no context at all
+    queries : questions with `answers`; with `options` for a reader of multiple choice, with `gold` for one that cites
+    reader : None to score only contexts, which needs no LLM
+    name : name of the system in the result; the retriever's class by default
+    token_budget : tokens of a context; a passage that does not fit is skipped. None for all that is retrieved
+    id_of, num_workers, on_error : see :func:`evaluate_retriever`
+
+    Raises
+    ------
+    ConfigurationError
+        Before any call, if there are no questions, two have the same id, one lacks what is needed, or neither a
+        retriever nor a reader is given.
+    """
+    return run_steps(
+        _answers(retriever, queries, reader, name, token_budget, id_of, num_workers, show_progress, on_error)
+    )
+
+
+async def aevaluate_answers(
+    retriever: BaseRetriever | None,
+    queries: Sequence[LabelledQuery],
+    reader: Reader | None = None,
+    *,
+    name: str = "",
+    token_budget: int | None = None,
+    id_of: IdOf | None = None,
+    num_workers: int = 1,
+    show_progress: bool = False,
+    on_error: OnError = "raise",
+) -> Evaluation:
+    """:func:`evaluate_answers` through asynchronous methods."""
+    return await arun_steps(
+        _answers(retriever, queries, reader, name, token_budget, id_of, num_workers, show_progress, on_error)
+    )
+
+
+def _answers(
+    retriever: BaseRetriever | None,
+    queries: Sequence[LabelledQuery],
+    reader: Reader | None,
+    name: str,
+    token_budget: int | None,
+    id_of: IdOf | None,
+    num_workers: int,
+    show_progress: bool,
+    on_error: OnError,
+) -> Steps[Evaluation]:
+    if reader is None or not queries or any(query.answers for query in queries):
+        check_queries(queries, "answers")
+    if reader is not None and reader.style == "citations":
+        check_queries(queries, "gold")
+    if reader is not None and reader.style == "multiple_choice":
+        check_queries(queries, "options")
+    if token_budget is not None:
+        check_count("token_budget", token_budget, 1)
+    if retriever is None and reader is None:
+        raise ConfigurationError("Without a retriever and without a reader there is nothing to score: pass one.")
+
+    def answer(query: LabelledQuery) -> Steps[tuple[Context, ReaderAnswer | None]]:
+        context = Context()
+        if retriever is not None:
+            found = yield from call(retriever.retrieve, retriever.aretrieve, query.question)
+            context = context_of(found, token_budget, id_of)
+        if reader is None:
+            return context, None
+        return context, (yield from reader.steps(query.question, context.texts, query.options))
+
+    done, failures = yield from ask_all(queries, answer, "Answering", num_workers, show_progress, on_error)
+    rows = [_answer_scores(query, *done[query.id], reader) for query in queries if query.id in done]
+    scores = {metric: tuple(row[metric] for row in rows) for metric in (rows[0] if rows else ())}
+    title = name or ("no context" if retriever is None else type(retriever).__name__)
+    replies = {query_id: reading.answer for query_id, (_, reading) in done.items() if reading is not None}
+    return Evaluation(title, tuple(done), scores, failures, replies)
+
+
+def _answer_scores(
+    query: LabelledQuery, context: Context, reading: ReaderAnswer | None, reader: Reader | None
+) -> dict[str, float]:
+    """The scores of one context, and of a reader's answer from it; see :func:`evaluate_answers`."""
+    scores = {"tokens": float(context.tokens)}
+    if not query.answers:
+        return scores
+    scores["contained"] = answer_containment(context.texts, query.answers)
+    scores["answer recall"] = answer_recall(context.texts, query.answers)
+    if reading is None or reader is None:
+        return scores
+    if reader.style == "multiple_choice":
+        chosen = None if reading.option is None else query.options[reading.option]
+        return {**scores, "accuracy": float(chosen in query.answers)}
+    scores["F1"] = answer_f1(reading.answer, query.answers)
+    if reader.style == "citations":
+        cited = {name for place in reading.cited for name in context.ids[place]}
+        precision, recall = citation_precision(cited, query.gold), citation_recall(cited, query.gold)
+        return {**scores, "citation precision": precision, "citation recall": recall}
+    return {**scores, "EM": exact_match(reading.answer, query.answers)}

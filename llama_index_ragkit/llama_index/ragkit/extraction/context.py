@@ -1,6 +1,7 @@
-"""The context and the result of an extraction, and cost estimates."""
+"""The context and the result of an extraction, the lines that documents repeat, and cost estimates."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -9,25 +10,62 @@ from typing import Any, TypeVar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import BaseNode, NodeRelationship
+from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.settings import Settings
 from pydantic import BaseModel
 
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
-from llama_index.ragkit.extraction.document_lines import DocumentLines
 from llama_index.ragkit.llm.cache import ExtractionCache, cache_key
-from llama_index.ragkit.llm.completion import Mode, Rejected, RetryPolicy, ask, check_llm, model_identity, parsed
+from llama_index.ragkit.llm.completion import Asking, Mode, Rejected, RetryPolicy, check_llm, model_identity, parsed
 from llama_index.ragkit.llm.context_window import declared_window, fitted
 from llama_index.ragkit.llm.prices import PER_TOKENS, Prices, check_prices
 from llama_index.ragkit.llm.prompts import first_wording
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.passages import PassageText, read_passage
+from llama_index.ragkit.text.passages import PassageText, read_passage, repeated_lines
 
-__all__ = ["Estimate", "Extraction", "ExtractionContext", "Record", "passages_of"]
+__all__ = ["DocumentLines", "Estimate", "Extraction", "ExtractionContext", "Record", "passages_of"]
 
 T = TypeVar("T")
+
+
+class DocumentLines:
+    """The repeated lines of documents, computed on the first request for each document.
+
+    Parameters
+    ----------
+    nodes : the chunks of the documents; nodes without a source document have no repeated lines. Documents with the same
+        `file_path` in their metadata are one, since readers of PDF files return each page as a document
+    """
+
+    def __init__(self, nodes: Iterable[BaseNode]) -> None:
+        self._chunks: defaultdict[str, dict[str, BaseNode]] = defaultdict(dict)
+        self._found: dict[str, frozenset[str]] = {}
+        for node in nodes:
+            document = _document_of(node)
+            if document:
+                self._chunks[document][node.node_id] = node
+
+    def of(self, node: BaseNode) -> frozenset[str]:
+        """The keys of the repeated lines of a node's document."""
+        document = _document_of(node)
+        if document not in self._chunks:
+            return frozenset()
+        if document not in self._found:  # two threads may both compute it, with the same result
+            chunks = self._chunks[document].values()
+            self._found[document] = repeated_lines([(plain_text(chunk), _position(chunk)) for chunk in chunks])
+        return self._found[document]
+
+
+def _document_of(node: BaseNode) -> str:
+    path = node.metadata.get("file_path")
+    return path if isinstance(path, str) and path else node.ref_doc_id or ""
+
+
+def _position(chunk: BaseNode) -> tuple[str, int] | None:
+    start = chunk.start_char_idx if isinstance(chunk, TextNode) else None
+    return None if start is None else (chunk.ref_doc_id or "", start)
 
 
 class ExtractionContext:
@@ -145,19 +183,12 @@ class ExtractionContext:
                     return value
                 except ValueError:  # cached by a version with a more lenient parser
                     pass
-        reply = yield from ask(
-            llm,
-            prompt,
-            parse=parse,
-            retry=self._retry,
-            mode=self._mode,
-            output_cls=output_cls,
-            name=next((name for name, own in self._prompts.items() if own is prompt), ""),
-            rejected=rejected,
-            like=like if self._same_language else "",
-            reply_tokens=reply_tokens,
-            **prompt_args,
+        name = next((name for name, own in self._prompts.items() if own is prompt), "")
+        like = like if self._same_language else ""
+        asking = Asking(
+            llm, prompt, prompt_args, parse, self._retry, self._mode, output_cls, name, rejected, like, reply_tokens
         )
+        reply = yield from asking.answer()
         self.repeated += reply.repeated
         if cache is not None:
             yield from cache.put(key, reply.text, self._users[0])
@@ -242,17 +273,7 @@ class Estimate:
     more_calls: int = 0
 
     def priced(self, prices: Prices | None) -> "Estimate":
-        """The same estimate with its cost.
-
-        Parameters
-        ----------
-        prices : None for no prices
-
-        Raises
-        ------
-        ConfigurationError
-            If a price is unknown or negative.
-        """
+        """The same estimate with its cost, if there are prices; `ConfigurationError` if one is unknown or negative."""
         if prices is None:
             return self
         given = check_prices(prices)

@@ -35,13 +35,9 @@ def read_together(nodes: Sequence[BaseNode], documents: bool) -> list[list[int]]
 
 
 class ExtractionRun:
-    """The nodes of one extraction, in groups that are read together.
+    """The nodes of one extraction, in groups of places that are read together, with a context for each group.
 
-    Parameters
-    ----------
-    nodes : all of them, also those without text, which are in no group
-    groups : places in `nodes`
-    contexts : one for each group
+    A node without text is in no group.
     """
 
     def __init__(
@@ -53,14 +49,9 @@ class ExtractionRun:
     def read(
         self, extract: Extract, watch: FailureWatch, workers: int, description: str, show_progress: bool
     ) -> Steps[None]:
-        """Read all groups; a group with the same texts as another waits for it and uses its cached replies.
+        """Read all groups, `workers` at once; `extract` returns a record for each node of a group.
 
-        Parameters
-        ----------
-        extract : returns a record for each node of a group
-        watch : decides which failures end the run
-        workers : how many groups are read at once
-        description, show_progress : of the progress bar
+        A group with the same texts as another waits for it and uses its cached replies.
         """
         texts = [tuple(plain_text(node).strip() for node in self._nodes_of(g)) for g in range(len(self._groups))]
         firsts = set({texts[g]: g for g in reversed(range(len(texts)))}.values())
@@ -97,13 +88,9 @@ class ExtractionRun:
     def log(
         self, logger: logging.Logger, who: str, model: str | None, falls_back: bool, owners: Sequence[object]
     ) -> None:
-        """Log how many nodes failed, and why the first did.
+        """Log how many nodes failed for an extractor with a model, and why the first did, without secrets of `owners`.
 
-        Parameters
-        ----------
-        who, model : the extractor, and the model that it used
-        falls_back : whether the caller reads failed groups in another way and logs that itself
-        owners : objects whose secrets are hidden
+        If the caller falls back to another way of reading failed groups, it logs these itself.
         """
         told = dict(
             found
@@ -121,11 +108,8 @@ class ExtractionRun:
             )  # fmt: skip
 
     def extractions(self, owners: Sequence[object]) -> list[Extraction]:
-        """The extraction from each node, in order; an empty record for a node without text.
-
-        Parameters
-        ----------
-        owners : objects whose secrets are hidden in reasons
+        """The extraction from each node, in order; an empty record for a node without text. Reasons hide the secrets of
+        `owners`.
         """
         found = {}
         for g, group in enumerate(self._groups):

@@ -11,8 +11,7 @@ from typing import ClassVar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 
-from llama_index.ragkit.extraction.sentence_selection import check_selection, select_sentences
-from llama_index.ragkit.extraction.sentence_words import word_vectors
+from llama_index.ragkit.extraction.sentence_selection import check_selection, select_sentences, word_vectors
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.steps import Steps, offload
@@ -132,7 +131,7 @@ def _split(texts: Sequence[str], language: str | None) -> list[list[str]]:
         split = prose
     if not any(split):
         plain = [[" ".join(text[a:b].split()) for a, b in sentence_spans(text, language)] for text in texts]
-        telling = [[sentence for sentence in text if _says_something(sentence)] for text in plain]
+        telling = [[sentence for sentence in text if any(map(str.isalnum, sentence))] for text in plain]
         split = telling if any(telling) else plain
     return [list(dict.fromkeys(text)) for text in split]
 
@@ -145,10 +144,6 @@ def _weights(split: Sequence[Sequence[str]], costs: Mapping[str, int]) -> dict[s
         for sentence in text:
             shares.setdefault(sentence, []).append(costs[sentence] / sqrt(length))
     return {sentence: fsum(parts) for sentence, parts in shares.items()}  # fsum: the same in any order
-
-
-def _says_something(sentence: str) -> bool:
-    return any(character.isalnum() for character in sentence)
 
 
 def _join(sentences: Sequence[str]) -> str:

@@ -6,13 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
-from llama_index.ragkit.errors import (
-    ConfigurationError,
-    ExtractionError,
-    LanguageModelError,
-    ParseError,
-    StorageError,
-)
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError, StorageError
 from llama_index.ragkit.llm.retry import is_timeout, is_transient
 from llama_index.ragkit.steps import Outcome, Steps
 from llama_index.ragkit.validation import OnError
@@ -33,7 +27,7 @@ class FailureWatch:
     """Runs jobs until a failure shows that the others would fail too.
 
     Such a failure is an error that does not concern a single job (a configuration, a store, a wrong API key, an unknown
-    model), the same failure of the server `most_equal` times in a row, or, with `on_error="raise"`, any failure. A
+    model), the same failure of the server five times in a row, or, with `on_error="raise"`, any failure. A
     time-out counts only while nothing has been read. A reply that cannot be used, or a refused request, such as a
     prompt that is too long, concerns only one job.
 
@@ -41,12 +35,10 @@ class FailureWatch:
     ----------
     what : a name for the jobs, in the plural, for messages
     on_error : "record" or "raise"
-    most_equal : at least 1 [5]
     """
 
-    def __init__(self, what: str, on_error: OnError, most_equal: int = _MOST_EQUAL) -> None:
+    def __init__(self, what: str, on_error: OnError) -> None:
         self._what = what
-        self._most_equal = most_equal
         self._ends_all = Exception if on_error == "raise" else (ConfigurationError, StorageError, LanguageModelError)
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -56,16 +48,9 @@ class FailureWatch:
         self._repeated: Exception | None = None
 
     def run(self, job: Callable[[], Steps[T]], lost: Mapping[int, Exception] = MappingProxyType({})) -> Steps[T]:
-        """Run a job.
+        """Run a job, or raise a :class:`NotTriedError` if the run has ended.
 
-        Parameters
-        ----------
-        lost : failures of parts of the job, to which it adds; they count as failures of the job
-
-        Raises
-        ------
-        NotTriedError
-            If the run has ended.
+        The job adds failures of its parts to `lost`; they count as failures of the job.
         """
         if self._ended.is_set():
             raise NotTriedError
@@ -92,22 +77,15 @@ class FailureWatch:
             self._equal = self._equal + 1 if reason and reason == self._last else 1
             self._last = reason
             lasts = not self._replied if is_timeout(cause) else is_transient(cause)
-            if self._equal >= self._most_equal and isinstance(error, ExtractionError) and lasts:
+            if self._equal >= _MOST_EQUAL and isinstance(error, ExtractionError) and lasts:
                 self._repeated = self._repeated or error
                 self._ended.set()
         if isinstance(error, self._ends_all):
             self._ended.set()
 
     def check(self, outcomes: Mapping[str, Outcome[T]]) -> None:
-        """Raise the error that ended the run, if there is one.
-
-        Parameters
-        ----------
-        outcomes : by the names of the jobs, for messages
-
-        Raises
-        ------
-        ConfigurationError, StorageError, ExtractionError
+        """Raise the error that ended the run, if there is one: a `ConfigurationError`, `StorageError` or
+        `ExtractionError`. Outcomes are given by the names of the jobs, for messages.
         """
         tried = {n: o.error for n, o in outcomes.items() if o.error and not isinstance(o.error, NotTriedError)}
         for name, error in tried.items():
@@ -116,19 +94,13 @@ class FailureWatch:
         if self._repeated is not None:
             name = next(name for name, error in tried.items() if error is self._repeated)
             raise LanguageModelError(
-                f"{self._most_equal} {self._what} in a row failed for the same reason, so the others were not tried. "
+                f"{_MOST_EQUAL} {self._what} in a row failed for the same reason, so the others were not tried. "
                 f"{name}: {self._repeated}"
             ) from self._repeated
 
 
 def all_failed(what: str, errors: Mapping[str, str]) -> LanguageModelError:
-    """The error of a run in which every job failed.
-
-    Parameters
-    ----------
-    what : a name for the jobs, in the plural
-    errors : reasons by the names of the jobs
-    """
+    """The error of a run in which every job failed, with reasons by the names of the jobs."""
     name, reason = next(iter(errors.items()))
     return LanguageModelError(f"All {len(errors)} {what} failed. {name}: {reason}")
 

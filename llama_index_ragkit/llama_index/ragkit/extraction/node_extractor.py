@@ -7,7 +7,7 @@ them concurrently, stores results as they arrive, and records which nodes failed
 import json
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -16,32 +16,31 @@ from typing import Annotated, Any, ClassVar
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import BaseNode
+from llama_index.core.schema import BaseNode, TextNode, TransformComponent
 from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from llama_index.ragkit.extraction.context import Estimate, Extraction, ExtractionContext, Record
-from llama_index.ragkit.extraction.document_lines import DocumentLines
+from llama_index.ragkit.extraction.context import DocumentLines, Estimate, Extraction, ExtractionContext, Record
 from llama_index.ragkit.extraction.extraction_run import ExtractionRun, read_together
 from llama_index.ragkit.extraction.failure_watch import FailureWatch
-from llama_index.ragkit.extraction.piecewise import merged_records, node_pieces
-from llama_index.ragkit.extraction.record_transform import RecordTransform
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.completion import MODES, Mode, RetryPolicy, find_llm, known_llm, model_identity
 from llama_index.ragkit.llm.context_window import LEAST_ROOM, prompt_room, window_of
 from llama_index.ragkit.llm.prompts import PromptHolder
-from llama_index.ragkit.steps import Steps, offload
+from llama_index.ragkit.short_repr import ReprText, changed_fields
+from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.storage.nodes import plain_text
+from llama_index.ragkit.text.pieces import pieces_of
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, choice, count, refusal
 
-__all__ = ["Estimate", "Extraction", "ExtractionContext", "NodeExtractor", "Record"]
+__all__ = ["Estimate", "Extraction", "ExtractionContext", "NodeExtractor", "Record", "merged_records", "node_pieces"]
 
 logger = logging.getLogger(__name__)
 
 
-class NodeExtractor(RecordTransform, PromptHolder):
+class NodeExtractor(TransformComponent, PromptHolder):
     """Base of components that extract a record of JSON types from a node.
 
     A subclass implements :meth:`extract_node`, with its prompts in `default_prompts` and its parameters as pydantic
@@ -97,6 +96,10 @@ class NodeExtractor(RecordTransform, PromptHolder):
             raise refusal(type(self).__name__, type(self).model_fields, error) from error
         self.check_prompts(self.prompts)
 
+    def __repr_args__(self) -> Iterator[tuple[str, ReprText]]:
+        """What pydantic shows: the parameters that differ from their defaults."""
+        return changed_fields(self)
+
     # -- hooks of a subclass ---------------------------------------------------------------------
 
     @property
@@ -145,12 +148,7 @@ class NodeExtractor(RecordTransform, PromptHolder):
         return [merged_records(each for each in read if each is not None) if len(read) > 1 else read[0] or {}]
 
     def pieces(self, node: BaseNode, llm: LLM | None) -> list[BaseNode]:
-        """The node, or pieces of it if a prompt, its text and the reply do not fit into the window of the model.
-
-        Parameters
-        ----------
-        llm : the model; None if it is unknown
-        """
+        """The node, or pieces of it if a prompt, its text and the reply do not fit into the window of the model."""
         window = None if llm is None else window_of(llm)
         if window is None or not self.needs_llm:
             return [node]
@@ -172,35 +170,19 @@ class NodeExtractor(RecordTransform, PromptHolder):
     def estimate_document(
         self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
     ) -> Estimate:
-        """The work of :meth:`extract_document`.
-
-        Parameters
-        ----------
-        count : counts the tokens of a text
-        llm : the model, if known
-        """
+        """The work of :meth:`extract_document`; `count` counts the tokens of a text."""
         pieces = (piece for node in nodes for piece in self.pieces(node, llm))
         return sum((self.estimate_node(piece, count) for piece in pieces), Estimate())
 
     def estimate_node(self, node: BaseNode, count: Callable[[str], int]) -> Estimate:
-        """The work for one node: one call per prompt, unless a subclass overrides it.
-
-        Parameters
-        ----------
-        count : counts the tokens of a text
-        """
+        """The work for one node: one call per prompt, unless a subclass overrides it."""
         text = count(plain_text(node))
         prompts = self._get_prompts().values()
         each = (Estimate(1, count(prompt.get_template()) + text, self.completion_tokens) for prompt in prompts)
         return sum(each, Estimate())
 
     def check_llm(self, llm: LLM | None) -> None:
-        """Check that there is a language model, if one is needed; `llm` is that of the index.
-
-        Raises
-        ------
-        ConfigurationError
-        """
+        """Raise a `ConfigurationError` if a language model is needed and there is none; `llm` is that of the index."""
         if self.needs_llm:
             find_llm(self.llm or llm, self.without_llm)
 
@@ -298,6 +280,49 @@ class NodeExtractor(RecordTransform, PromptHolder):
         system = count(getattr(model, "system_prompt", None) or "")
         return work + Estimate(0, work.calls * system, 0)
 
+    # -- in an ingestion pipeline -----------------------------------------------------------------------
+
+    @property
+    def record_key(self) -> str:
+        """The metadata key of the record, hidden from the embedding model and the LLM."""
+        return f"{type(self).__name__}_record"
+
+    def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Sequence[BaseNode]:
+        """Put each node's record into its metadata.
+
+        A failed node gets none, and an index tries it again. The user of the cache entries is the node id. Keywords
+        other than `show_progress`, which a pipeline passes to all its steps, are ignored.
+        """
+        return run_steps(self._transform(nodes, kwargs.get("show_progress")))
+
+    async def acall(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Sequence[BaseNode]:
+        """As :meth:`__call__`, on the event loop."""
+        return await arun_steps(self._transform(nodes, kwargs.get("show_progress")))
+
+    def _transform(self, nodes: Sequence[BaseNode], show_progress: bool | None) -> Steps[Sequence[BaseNode]]:
+        for node in nodes:
+            self.take_record(node)
+        found = yield from self.extract(nodes, show_progress=show_progress)
+        key = self.record_key
+        for node, extraction in zip(nodes, found, strict=True):
+            if extraction.record is not None:
+                # New containers, since the nodes of one document share these lists.
+                node.metadata = {**node.metadata, key: extraction.record}
+                node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, key]
+                node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, key]
+        return nodes
+
+    def take_record(self, node: BaseNode) -> Record | None:
+        """Remove the record and every trace of it from a node, and return it; None if there is none."""
+        key = self.record_key
+        if key not in node.metadata:
+            return None
+        record = node.metadata[key]
+        node.metadata = {name: value for name, value in node.metadata.items() if name != key}
+        node.excluded_embed_metadata_keys = [name for name in node.excluded_embed_metadata_keys if name != key]
+        node.excluded_llm_metadata_keys = [name for name in node.excluded_llm_metadata_keys if name != key]
+        return record if isinstance(record, dict) else None
+
     # -- identity -------------------------------------------------------------------------------------
 
     @property
@@ -337,3 +362,32 @@ def _readable(value: Any) -> str:
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.{value.__qualname__}"
     return json.dumps(value, sort_keys=True, default=lambda other: type(other).__name__)
+
+
+def node_pieces(node: BaseNode, room: int) -> list[BaseNode]:
+    """The node itself, or, if it has more than `room` tokens, pieces of whole sentences with its id and metadata."""
+    text = plain_text(node)
+    if len(text.encode(errors="replace")) <= room or count_tokens(text) <= room:
+        return [node]
+    kept = {"id_": node.node_id, "metadata": node.metadata, "relationships": node.relationships}
+    return [TextNode(text=piece, **kept) for piece in pieces_of(text, room, count_tokens)]
+
+
+def merged_records(records: Iterable[Record]) -> Record:
+    """One record: lists are joined, each item once; counts are added; of other values the first is kept.
+
+    >>> merged_records([{"names": ["a", "b"], "dropped": {"names": 1}}, {"names": ["b", "c"], "dropped": {"names": 2}}])
+    {'names': ['a', 'b', 'c'], 'dropped': {'names': 3}}
+    """
+    merged: dict[str, Any] = {}
+    for record in records:
+        for name, value in record.items():
+            known = merged.setdefault(
+                name, [] if isinstance(value, list) else {} if isinstance(value, Mapping) else value
+            )
+            if isinstance(value, list) and isinstance(known, list):
+                known += [item for item in value if item not in known]
+            elif isinstance(value, Mapping) and isinstance(known, dict):
+                for key, count in value.items():
+                    known[key] = known.get(key, 0) + count if isinstance(count, int) else known.get(key, count)
+    return merged

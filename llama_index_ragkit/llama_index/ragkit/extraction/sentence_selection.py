@@ -1,4 +1,4 @@
-"""Selection of sentences by their vectors, for extractive summaries.
+"""Selection of sentences by their vectors, for extractive summaries, and vectors of their words.
 
 With unit vectors `v_i`, weights `w_j`, similarity `s_ij = max(0, v_i . v_j)` and
 `b_j` the similarity of sentence j to the nearest chosen sentence (0 while there is none), the gain of a candidate i is
@@ -19,23 +19,29 @@ Deviations: the greedy set is not compared with the best single sentence (with a
 guarantee either way); the exponent is fixed.
 """
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
+from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.validation import check_count, check_number
 
-__all__ = ["MAX_CANDIDATES", "check_selection", "select_sentences"]
+__all__ = ["MAX_CANDIDATES", "check_selection", "select_sentences", "word_vectors"]
 
 MAX_CANDIDATES = 1000
-_COST_EXPONENT = (
-    0.3  # 0 favours long sentences, 1 short ones; of 0, .3, .5 and 1, 0.3 retrieved a cluster's members best
-)
+# 0 favours long sentences, 1 short ones; of 0, .3, .5 and 1, 0.3 retrieved a cluster's members best.
+_COST_EXPONENT = 0.3
 _SAME = 1 - 1e-6  # cosine from which two sentences are one
 _DECIMALS = 10  # hides the effect of the number of BLAS threads on products
+
+_MOST_STEMS = 4096  # columns; the stems in the fewest sentences are left out
 
 
 def select_sentences(
@@ -135,3 +141,41 @@ def _greedy(
         budget -= cost[i]
         np.maximum(covered, similarity[i], out=covered)
     return chosen
+
+
+def word_vectors(sentences: Sequence[str], language: str | None = None) -> NDArray[np.float32]:
+    """Vectors of sentences, shape (len(sentences), number of stems), without function words if there are others.
+
+    The column of a stem holds ``(1 + log c) log(1 + n / d)`` for a sentence with c words of this stem, if d of n
+    sentences have one. These are the vectors that LexRank compares (Erkan & Radev, JAIR 22, 2004, section 3), with
+    logarithms of counts.
+
+    `language` is the ISO 639-1 code of the stems; None to find it by the function words of the sentences.
+
+    >>> rows = word_vectors(["The lamps burned.", "It burned a lamp.", "A boat."])
+    >>> [round(float(rows[0] @ row), 2) for row in rows]
+    [1.68, 1.68, 0.0]
+    """
+    language = language or written_language("\n".join(sentences))
+    small = function_words(language) | FUNCTION_WORDS
+    terms = [lexical_terms(sentence) for sentence in sentences]
+    words = list(dict.fromkeys(word for found in terms for word in found))
+    stem_of = dict(zip(words, stems(words, language), strict=True))
+    counts = [_stem_counts(found, stem_of, small) for found in terms]
+    spread = Counter(stem for found in counts for stem in found)
+    names = sorted(spread, key=lambda stem: (-spread[stem], stem))[:_MOST_STEMS]
+    column = {stem: (i, math.log(1 + len(sentences) / spread[stem])) for i, stem in enumerate(names)}
+    rows = np.zeros((len(sentences), len(names)), np.float32)
+    for row, found in zip(rows, counts, strict=True):
+        for stem, times in found.items():
+            if stem in column:
+                i, rarity = column[stem]
+                row[i] = (1 + math.log(times)) * rarity
+    return rows
+
+
+def _stem_counts(terms: Mapping[str, int], stem_of: Mapping[str, str], small: frozenset[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for word in [word for word in terms if word not in small] or terms:
+        found[stem_of[word]] = found.get(stem_of[word], 0) + terms[word]
+    return found

@@ -19,8 +19,7 @@ from llama_index.ragkit.llm.completion import RetryPolicy, find_llm
 from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.prompts import SUMMARY_PROMPT, PromptHolder
 from llama_index.ragkit.steps import Steps, offload
-from llama_index.ragkit.text.held import TextWords
-from llama_index.ragkit.text.self_talk import LEAST_IN_TEXT, held_prose
+from llama_index.ragkit.text.held import LEAST_IN_TEXT, TextWords, held_prose
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count, check_number
@@ -47,7 +46,7 @@ class Summarizer(PromptHolder, ABC):
         """The properties that all summaries of an index must share."""
 
     def check_llm(self, llm: LLM | None) -> None:
-        """Check that there is a language model, if one is needed; `llm` is that of the index."""
+        """Raise a `ConfigurationError` if a language model is needed and there is none; `llm` is that of the index."""
 
     @staticmethod
     def lengths(max_tokens: int) -> dict[str, Any]:
@@ -55,13 +54,8 @@ class Summarizer(PromptHolder, ABC):
         return {"max_tokens": max_tokens, "max_words": max(1, round(max_tokens * _WORDS_PER_TOKEN))}
 
     def estimate(self, tokens: float, texts: float, max_tokens: int, llm: LLM | None = None) -> Estimate:
-        """The LLM work for a summary: one call, unless a subclass overrides it.
-
-        Parameters
-        ----------
-        tokens, texts : of what is summarised, at least 0
-        max_tokens : the requested length, at least 1
-        llm : the model, if known
+        """The LLM work for a summary of some texts with so many tokens together: one call, unless a subclass overrides
+        it.
         """
         return Estimate(1, round(tokens), max_tokens)
 
@@ -141,12 +135,7 @@ class LLMSummarizer(Summarizer):
         return {"class": type(self).__name__, **self.prompt_versions()}
 
     def check_llm(self, llm: LLM | None) -> None:
-        """Check that there is a language model; `llm` is that of the index.
-
-        Raises
-        ------
-        ConfigurationError
-        """
+        """See :meth:`Summarizer.check_llm`."""
         find_llm(self._llm or llm, self.without_llm)
 
     def summarize(
@@ -159,12 +148,7 @@ class LLMSummarizer(Summarizer):
         cache: ExtractionCache | None = None,
         user: str = "",
     ) -> Steps[tuple[str, list[str]]]:
-        """One call, or more for texts that are longer than the model reads at once; see :meth:`Summarizer.summarize`.
-
-        Parameters
-        ----------
-        embed_model : not used
-        """
+        """One call, or more for texts that are longer than the model reads; see :meth:`Summarizer.summarize`."""
         check_count("max_tokens", max_tokens, 1)
         passages = [text.strip() for text in texts if text.strip()]
         if not passages:

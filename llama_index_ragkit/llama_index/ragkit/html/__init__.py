@@ -23,10 +23,9 @@ depend on LlamaIndex.
 See :class:`Graph` for trees and graphs, :class:`Grid` for heat maps.
 """
 
-from llama_index.ragkit.html.inline import InlinePage, framed
 from llama_index.ragkit.html.labels import passage_label
 from llama_index.ragkit.html.model import Edge, Facts, Graph, Grid, Group, Node, Page, Result, Results
-from llama_index.ragkit.html.render import render, write
+from llama_index.ragkit.html.render import InlinePage, framed, render, write
 
 __all__ = [
     "Edge",

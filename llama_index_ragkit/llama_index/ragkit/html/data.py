@@ -20,18 +20,7 @@ from llama_index.ragkit.html.model import Edge, Facts, Graph, Grid, Group, Node,
 __all__ = ["page_lines"]
 
 # Distinct for most colour-blind readers, and readable on white and on near-black (after Tableau 10).
-PALETTE = (
-    "#4e79a7",
-    "#f28e2b",
-    "#59a14f",
-    "#b07aa1",
-    "#e15759",
-    "#76b7b2",
-    "#9c755f",
-    "#edc948",
-    "#ff9da7",
-    "#8c8c8c",
-)
+PALETTE = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#9c755f", "#edc948", "#ff9da7", "#8c8c8c")
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 

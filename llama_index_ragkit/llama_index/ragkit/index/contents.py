@@ -13,8 +13,7 @@ from llama_index.ragkit.storage.external_store import AT_ONCE
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
-from llama_index.ragkit.text.aligned_words import AlignedWords
-from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
+from llama_index.ragkit.text.lexical_index import AlignedWords, FullScore, LexicalIndex
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["Config", "IndexContents", "IndexState", "State", "ViewContents"]

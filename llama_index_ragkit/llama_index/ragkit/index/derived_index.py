@@ -63,8 +63,8 @@ from llama_index.ragkit.index.serving import (
 )
 from llama_index.ragkit.index.write_plan import parts
 from llama_index.ragkit.index.writer import IndexWriter
+from llama_index.ragkit.llm.embeddings import most_tokens
 from llama_index.ragkit.llm.prices import Prices
-from llama_index.ragkit.llm.text_windows import most_tokens
 from llama_index.ragkit.steps import Steps, arun_steps, call, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import check_nodes, refuse_unstorable, with_stable_ids

@@ -22,8 +22,7 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.index.advantage import taken_out
 from llama_index.ragkit.llm.cache import ExtractionCache
-from llama_index.ragkit.llm.embeddings import PROBE_TEXT
-from llama_index.ragkit.llm.text_windows import cut_windows
+from llama_index.ragkit.llm.embeddings import PROBE_TEXT, cut_windows
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.nodes import embed_text, sort_key
 from llama_index.ragkit.text.tokens import count_tokens
@@ -80,7 +79,7 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, l
     Parameters
     ----------
     run : None for a method that embeds nothing but chunks
-    limit : tokens of a text that the model reads, see :func:`~llama_index.ragkit.llm.text_windows.most_tokens`: longer
+    limit : tokens of a text that the model reads, see :func:`~llama_index.ragkit.llm.embeddings.most_tokens`: longer
         chunks count as their windows
     """
     own, asked = _embedded(nodes, limit)

@@ -1,4 +1,4 @@
-"""Replies that are prose or lines, without what announces them and what is said after them.
+"""Replies that are prose or lines, without what announces them, what is said after them, and repetitions.
 
 "Sure! Here is a summary of the passages:" is no part of a summary. What announces is recognised by its place, its
 ending in a colon, and its words; a first line with a colon that says something of its own is kept.
@@ -12,10 +12,21 @@ from llama_index.ragkit.llm.json.output import find_values, texts_in, to_plain
 from llama_index.ragkit.llm.json.shapes import item_texts
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.usage import note_repeated
-from llama_index.ragkit.text.loops import without_repetitions
 from llama_index.ragkit.text.sentences import sentence_spans
 
-__all__ = ["plain_answer", "plain_lines", "whole_sentences", "without_announcement"]
+__all__ = [
+    "plain_answer",
+    "plain_lines",
+    "whole_sentences",
+    "without_announcement",
+    "without_loop",
+    "without_repetitions",
+]
+
+_MOST = 2  # times that a passage may occur in a reply
+_LONGEST_LOOP = 20_000  # characters at the end of a reply that are searched for the beginning of a loop
+_SHORTEST = 4  # characters of a passage that is repeated
+_BOUNDARY = re.compile(r"[.!?。！？…][\"'”’)]*(?=\s|$)|\n")
 
 _LONGEST = 200  # characters of an announcement
 # How announcements begin, in the languages that models chat in.
@@ -56,6 +67,64 @@ _TAG = re.compile(r"</?[\w-]+-[0-9a-f]{8}(?: number=\"\d+\")?>")
 _OPEN_ENDS = (",", ";", ":", "-", "(", "，", "、")  # at the end of a text that is cut off
 _LOOKED_AT = 4_000  # characters
 _LEAST_NEW = 0.06  # compressed size; ordinary prose has 0.4 or more
+
+
+def without_loop(text: str) -> tuple[str, int]:
+    """A text without the repetitions of a passage at its end, and how many there were.
+
+    If the text has no JSON, only whole sentences and lines remain, since an unfinished sentence says nothing. In a text
+    with JSON the passage remains twice, since it may begin in the middle of an item.
+
+    >>> without_loop('{"years": ["1911", "1955", "1955", "1955", "19')
+    ('{"years": ["1911", "1955", "1955', 2)
+    >>> without_loop("The lamp burned oil. Ada lit it again and again and again and again and again")
+    ('The lamp burned oil.', 3)
+    """
+    start, length, times = _loop(text.rstrip())
+    if times <= _MOST:
+        return text, 0
+    kept = text[: start + 2 * length]
+    if not {"{", "["} & set(kept):
+        kept = kept[: start + length]
+        ends = [found.end() for found in _BOUNDARY.finditer(kept)]
+        kept = kept[: ends[-1]].rstrip() if ends else ""
+    return kept, times - 1
+
+
+def _loop(text: str) -> tuple[int, int, int]:
+    """Where the longest repetition of one passage at the end of a text begins, the passage's length, and its count."""
+    end = text[-_LONGEST_LOOP:][::-1]
+    borders = [0] * len(end)  # of each prefix, its longest border (Knuth, Morris, Pratt), which gives its period
+    border = 0
+    best = (len(text), 0, 0)
+    for i in range(1, len(end)):
+        while border and end[i] != end[border]:
+            border = borders[border - 1]
+        border += end[i] == end[border]
+        borders[i] = border
+        period = i + 1 - border
+        times = (i + 1) // period
+        if times > _MOST and period >= _SHORTEST and any(map(str.isalnum, end[:period])):
+            best = (len(text) - i - 1, period, times)
+    return best
+
+
+def without_repetitions(text: str) -> tuple[str, int]:
+    """A text with only the first occurrence of each sentence that it has more than twice, and how many were removed.
+
+    >>> without_repetitions("He died. He was old. He died. It rained. He died.")
+    ('He died. He was old. It rained.', 2)
+    """
+    sentences = [text[start:end] for start, end in sentence_spans(text)]
+    keys = [" ".join(sentence.split()).casefold() for sentence in sentences]
+    kept = [
+        sentence
+        for i, (sentence, key) in enumerate(zip(sentences, keys, strict=True))
+        if keys.count(key) <= _MOST or key not in keys[:i]
+    ]
+    if len(kept) == len(sentences):
+        return text, 0
+    return " ".join(sentence.strip() for sentence in kept), len(sentences) - len(kept)
 
 
 def without_announcement(text: str) -> str:
@@ -145,12 +214,7 @@ def whole_sentences(text: str) -> str:
 def plain_lines(reply: str) -> list[str]:
     """The lines of a reply, each once, without numbers and bullets.
 
-    If some lines have numbers or bullets, these are the lines meant.
-
-    Raises
-    ------
-    ParseError
-        As :func:`plain_answer`.
+    If some lines have numbers or bullets, these are the lines meant. Errors are those of :func:`plain_answer`.
 
     >>> plain_lines("Sure! Here are the key points:\\n1. The lamp burned oil.\\n2. Ada lit it.\\nAnything else?")
     ['The lamp burned oil.', 'Ada lit it.']

@@ -26,12 +26,7 @@ class BulkKVStore(BaseKVStore):
 
     @abstractmethod
     def delete_all(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True) -> int:
-        """Delete many keys in one transaction; returns how many of them existed.
-
-        Parameters
-        ----------
-        clean : whether :meth:`clean` follows; otherwise it must be called
-        """
+        """Delete many keys in one transaction; returns how many existed. Without `clean`, :meth:`clean` must follow."""
 
     @abstractmethod
     def update(
@@ -51,21 +46,11 @@ class BulkKVStore(BaseKVStore):
 
     @abstractmethod
     def check_writable(self) -> None:
-        """Check that values may be written.
-
-        Raises
-        ------
-        ReadOnlyError
-        """
+        """Raise a `ReadOnlyError` if values may not be written."""
 
     @abstractmethod
     def clean(self) -> bool:
-        """Remove the bytes of deleted and replaced values, where that is for the store to do.
-
-        Returns
-        -------
-        Whether that is done. If not, it will be.
-        """
+        """Remove the bytes of deleted and replaced values, if that is for the store to do; False if it comes later."""
 
     def get(self, key: str, collection: str = DEFAULT_COLLECTION) -> CacheEntry | None:
         """The value of a key, or None."""

@@ -10,11 +10,10 @@ import json
 import re
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, get_args
+from functools import cached_property, partial
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms import LLM, CustomLLM, MockLLM
@@ -23,40 +22,39 @@ from llama_index.core.program.function_program import get_function_tool
 from llama_index.core.prompts import BasePromptTemplate, ChatPromptTemplate, PromptTemplate, SelectorPromptTemplate
 from llama_index.core.settings import Settings
 from pydantic import BaseModel, ValidationError
-from tenacity import AsyncRetrying, RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from llama_index.ragkit.core_internals import may_send_json_schema, set_llm, with_system_prompt
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
-from llama_index.ragkit.llm.context_window import Fitted, fitted, overflow, prompt_size, remember_window, window_of
+from llama_index.ragkit.llm.announcements import without_loop
+from llama_index.ragkit.llm.context_window import (
+    Fitted,
+    fitted,
+    limited,
+    overflow,
+    prompt_size,
+    remember_window,
+    window_of,
+)
 from llama_index.ragkit.llm.echoes import without_echo
-from llama_index.ragkit.llm.json.bounds import bounded
 from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
-from llama_index.ragkit.llm.limits import limited
+from llama_index.ragkit.llm.json.shapes import bounded
 from llama_index.ragkit.llm.prompts import in_lines, prompt_version
 from llama_index.ragkit.llm.reasoning import strip_reasoning
-from llama_index.ragkit.llm.retry import (
-    RetryPolicy,
-    is_permanent,
-    is_refused,
-    is_timeout,
-    is_transient,
-    is_unreachable,
-)
+from llama_index.ragkit.llm.retry import RetryPolicy, is_permanent, is_refused, is_timeout, is_transient, is_unreachable
 from llama_index.ragkit.llm.usage import is_counting, note_failure, note_read, note_repeated, note_reply
 from llama_index.ragkit.redaction import redact
-from llama_index.ragkit.steps import Request, Steps, arun_steps, call, run_steps
-from llama_index.ragkit.text.languages import in_another_language
-from llama_index.ragkit.text.loops import without_loop
+from llama_index.ragkit.steps import Steps, call
+from llama_index.ragkit.text.function_words import in_another_language
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_choice
 
 __all__ = [
     "MODES",
+    "Asking",
     "Completion",
     "Mode",
     "Rejected",
     "RetryPolicy",
-    "ask",
     "check_llm",
     "complete",
     "find_llm",
@@ -66,6 +64,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
 Mode = Literal["auto", "text", "lines", "function", "json_schema"]
 MODES: tuple[str, ...] = get_args(Mode)
 _DEFAULT_RETRY = RetryPolicy()
@@ -152,45 +152,8 @@ def complete(
     ConfigurationError
         If the model does not support `mode`, or is LlamaIndex's `MockLLM`, which means that there is no model.
     """
-    reply = yield from ask(
-        llm,
-        prompt,
-        parse=parse,
-        retry=retry,
-        mode=mode,
-        output_cls=output_cls,
-        name=name,
-        rejected=rejected,
-        like=like,
-        reply_tokens=reply_tokens,
-        **prompt_args,
-    )
-    return reply.value
-
-
-def ask(
-    llm: LLM,
-    prompt: BasePromptTemplate,
-    *,
-    parse: Callable[[str], T],
-    retry: RetryPolicy = _DEFAULT_RETRY,
-    mode: Mode = "auto",
-    output_cls: type[BaseModel] | None = None,
-    name: str = "",
-    rejected: Rejected | None = None,
-    like: str = "",
-    reply_tokens: int | None = None,
-    **prompt_args: Any,
-) -> Steps[Completion[T]]:
-    """As :func:`complete`, but returns the text of the reply too."""
-    check_llm(llm)
-    chosen = prompt.select(llm) if isinstance(prompt, SelectorPromptTemplate) else prompt
-    mode = _resolved(llm, mode, output_cls)
-    # Programs of LlamaIndex write their output parser into the prompt that they receive, so they get a copy.
-    reply: Completion[T] = yield _Ask(
-        llm, chosen.model_copy(), prompt_args, parse, retry, mode, output_cls, name, rejected, like, reply_tokens
-    )
-    return reply
+    asking = Asking(llm, prompt, prompt_args, parse, retry, mode, output_cls, name, rejected, like, reply_tokens)
+    return (yield from asking.answer()).value
 
 
 def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
@@ -229,15 +192,8 @@ def known_llm(llm: LLM | None) -> LLM | None:
 
 
 def check_llm(llm: LLM, remedy: str = "") -> None:
-    """Refuse the mock that `Settings.llm = None` leaves, which echoes its prompt.
-
-    Parameters
-    ----------
-    remedy : what needs no LLM instead
-
-    Raises
-    ------
-    ConfigurationError
+    """Raise a `ConfigurationError` for the mock that `Settings.llm = None` leaves, which echoes its prompt; `remedy` is
+    what needs no LLM instead.
     """
     if isinstance(llm, MockLLM) and _owner(llm, "complete") is MockLLM:
         without = f", or use {remedy}, which needs none" if remedy else ""
@@ -265,75 +221,63 @@ class _RetryableError(Exception):
     """Marks its cause as retryable."""
 
 
-@contextmanager
-def _marking(retryable: Callable[[Exception], bool]) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        if retryable(error):
-            raise _RetryableError from error
-        raise
-
-
 @dataclass(frozen=True)
-class _Ask(Request, Generic[T]):
+class Asking(Generic[T]):
+    """The parameters of :func:`complete`; what the server refuses and what cannot be used change them for a while."""
+
     llm: LLM
     prompt: BasePromptTemplate
     prompt_args: dict[str, Any]
     parse: Callable[[str], T]
-    retry: RetryPolicy
-    mode: Mode
-    output_cls: type[BaseModel] | None
-    name: str
-    rejected: Rejected | None
-    like: str
-    reply_tokens: int | None
+    retry: RetryPolicy = _DEFAULT_RETRY
+    mode: Mode = "auto"
+    output_cls: type[BaseModel] | None = None
+    name: str = ""
+    rejected: Rejected | None = None
+    like: str = ""
+    reply_tokens: int | None = None
     bare: bool = False
     window: int | None = None
 
-    def run(self) -> Completion[T]:
-        asking = [self]
-        retrying = Retrying(**self._rules())
-        try:
-            return retrying(lambda: run_steps(self._attempt(asking)))
-        except ConfigurationError:
-            raise
-        except Exception as error:
-            raise self._failure(error, retrying.statistics) from _cause(error)
+    def answer(self) -> Steps[Completion[T]]:
+        """As :func:`complete`, but with the text of the reply too."""
+        check_llm(self.llm)
+        prompt = self.prompt.select(self.llm) if isinstance(self.prompt, SelectorPromptTemplate) else self.prompt
+        mode = _resolved(self.llm, self.mode, self.output_cls)
+        # Programs of LlamaIndex write their output parser into the prompt that they receive, so they get a copy.
+        asking, attempt = [replace(self, prompt=prompt.model_copy(), mode=mode)], 1
+        while True:
+            try:
+                return (yield from self._attempt(asking))
+            except ConfigurationError:
+                raise
+            except Exception as error:
+                is_last = attempt == self.retry.max_attempts or not isinstance(error, _RetryableError | _UnusableError)
+                if is_last:
+                    raise self._failure(error, attempt) from _cause(error)
+                wait = self.retry.wait(attempt, error.__cause__) if isinstance(error, _RetryableError) else 0.0
+            yield from call(partial(time.sleep, wait), partial(asyncio.sleep, wait))
+            attempt += 1
 
-    async def arun(self) -> Completion[T]:
-        asking = [self]
-        retrying = AsyncRetrying(**self._rules())
-
-        async def once() -> Completion[T]:
-            return await arun_steps(self._attempt(asking))
-
-        try:
-            return await retrying(once)
-        except ConfigurationError:
-            raise
-        except Exception as error:
-            raise self._failure(error, retrying.statistics) from _cause(error)
-
-    def _attempt(self, asking: list["_Ask[T]"]) -> Steps[Completion[T]]:
+    def _attempt(self, asking: list["Asking[T]"]) -> Steps[Completion[T]]:
         """Ask until the server takes the request, and read the reply; what to ask next is noted if it is of no use."""
         this, refused = asking[-1], list[Exception]()
         begun = time.perf_counter()
         _ = this._fitted  # here, since no further attempt could send what cannot be cut
-        with _marking(is_transient):
-            while True:
-                try:
-                    text = yield from call(this._reply, this._awaited)
-                except Exception as error:
-                    this = this._instead(error)
-                    refused.append(error)
-                else:
-                    break
-            this._note(asking[-1], refused)
+        while True:
+            try:
+                text = yield from this._reply()
+                break
+            except Exception as error:
+                instead = this._instead(error)
+                if instead is None:
+                    if is_transient(error):
+                        raise _RetryableError from error
+                    raise
+                this = instead
+                refused.append(error)
+        this._note(asking[-1], refused)
         return this._read(text, asking, time.perf_counter() - begun)
-
-    async def _awaited(self) -> str:
-        return await (asyncio.to_thread(self._reply) if _blocks_event_loop(self.llm) else self._areply())
 
     # -- one attempt ------------------------------------------------------------------------------------
 
@@ -368,33 +312,22 @@ class _Ask(Request, Generic[T]):
     def _schema(self) -> type[BaseModel] | None:
         return self.output_cls if self._is_bare or self.output_cls is None else bounded(self.output_cls)
 
-    def _reply(self) -> str:
+    def _reply(self) -> Steps[str]:
         llm, cls = self._model, self._schema
         prompt, given = self._wording()
         if self._structure == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
-            tool = get_function_tool(cls)
-            return self._function_arguments(llm.chat_with_tools([tool], **self._tool_arguments(prompt, given)))
+            tools, arguments = [get_function_tool(cls)], self._tool_arguments(prompt, given)
+            response = yield from _called(llm, llm.chat_with_tools, llm.achat_with_tools, tools, **arguments)
+            return self._function_arguments(response)
         if self._structure == "json_schema" and cls is not None:
             try:
-                answer: BaseModel = llm.structured_predict(cls, prompt, **given)
+                answer: BaseModel = yield from _called(
+                    llm, llm.structured_predict, llm.astructured_predict, cls, prompt, **given
+                )
                 return answer.model_dump_json()
             except ValidationError as error:
                 return _cut_json(error)
-        return llm.predict(prompt, **given)
-
-    async def _areply(self) -> str:
-        llm, cls = self._model, self._schema
-        prompt, given = self._wording()
-        if self._structure == "function" and cls is not None and isinstance(llm, FunctionCallingLLM):
-            tool = get_function_tool(cls)
-            return self._function_arguments(await llm.achat_with_tools([tool], **self._tool_arguments(prompt, given)))
-        if self._structure == "json_schema" and cls is not None:
-            try:
-                answer: BaseModel = await llm.astructured_predict(cls, prompt, **given)
-                return answer.model_dump_json()
-            except ValidationError as error:
-                return _cut_json(error)
-        return await llm.apredict(prompt, **given)
+        return (yield from _called(llm, llm.predict, llm.apredict, prompt, **given))
 
     @property
     def _structure(self) -> Mode:
@@ -403,11 +336,8 @@ class _Ask(Request, Generic[T]):
             return self.mode
         return "text" if self.rejected is not None else _best_mode(self.llm)
 
-    def _instead(self, error: Exception) -> "_Ask[T]":
-        """What is asked in place of a request that the server refuses: less, the same without bounds, or text.
-
-        If none is left, the error is raised.
-        """
+    def _instead(self, error: Exception) -> "Asking[T] | None":
+        """What is asked in place of a request that the server refuses: less, the same without bounds, or text."""
         most = overflow(error)
         if most is not None and (smaller := self._smaller(most)) is not None:
             return smaller
@@ -417,14 +347,11 @@ class _Ask(Request, Generic[T]):
                 return replace(self, bare=True)
             if self.mode == "auto" and self._structure != "text":
                 return replace(self, mode="text")
-        raise error
+        return None
 
-    def _smaller(self, most: int) -> "_Ask[T] | None":
-        """The same with less text or a lower bound; None if nothing can be cut.
-
-        Parameters
-        ----------
-        most : tokens that the server takes; 0 if it did not say
+    def _smaller(self, most: int) -> "Asking[T] | None":
+        """The same with less text or a lower bound for the tokens that the server takes (0: it did not say), if it can
+        be cut.
         """
         window = self.window or window_of(self.llm)
         if most and (window is None or most < window):
@@ -440,7 +367,7 @@ class _Ask(Request, Generic[T]):
         is_less = sent.given != self._fitted.given or (not self._is_bare and smaller._model is not self._model)
         return smaller if is_less else None
 
-    def _note(self, asked: "_Ask[T]", refused: Sequence[Exception]) -> None:
+    def _note(self, asked: "Asking[T]", refused: Sequence[Exception]) -> None:
         """Remember what the server refused, now that it took this."""
         if self.window is not None and self.window != asked.window:
             remember_window(self.llm, self.window)
@@ -449,7 +376,7 @@ class _Ask(Request, Generic[T]):
         if self.mode != asked.mode and not isinstance(refused[-1], ValueError):  # the client could not read the reply
             _text_only[id(self.llm)] = self.llm
 
-    def _note_thinking(self, asked: "_Ask[T]") -> None:
+    def _note_thinking(self, asked: "Asking[T]") -> None:
         """Remember a model that answers where no bound is sent, and thought or was silent where one was.
 
         Silence has to come twice: some models keep their thoughts to themselves, and others have nothing to say.
@@ -498,7 +425,7 @@ class _Ask(Request, Generic[T]):
             return json.dumps(calls[0].tool_kwargs)
         return response.message.content or ""  # some models answer in text all the same
 
-    def _read(self, text: str, asking: "list[_Ask[T]]", seconds: float) -> Completion[T]:
+    def _read(self, text: str, asking: "list[Asking[T]]", seconds: float) -> Completion[T]:
         """Read a reply; if it cannot be used, the next attempt is told why."""
         text = storable(text)  # a reply can contain lone surrogates, which stores and embedding models reject
         try:
@@ -527,24 +454,9 @@ class _Ask(Request, Generic[T]):
             asking.append(replace(self, rejected=rejected, reply_tokens=tokens))
             raise _UnusableError(rejected) from error
 
-    def _rules(self) -> dict[str, Any]:
-        def wait(state: RetryCallState) -> float:
-            error = state.outcome.exception() if state.outcome else None
-            if isinstance(error, _UnusableError):
-                return 0.0
-            return self.retry.wait(state.attempt_number, error.__cause__ if error else None)
-
-        return {
-            "stop": stop_after_attempt(self.retry.max_attempts),
-            "wait": wait,
-            "retry": retry_if_exception_type((_RetryableError, _UnusableError)),
-            "reraise": True,
-        }
-
-    def _failure(self, error: Exception, statistics: dict[str, Any]) -> ExtractionError:
+    def _failure(self, error: Exception, attempts: int) -> ExtractionError:
         cause = _cause(error)
         reason = redact(f"{type(cause).__name__}: {cause}", self.llm)[:_LONGEST_REASON]
-        attempts = statistics.get("attempt_number", 1)
         step = f" to {self.name!r}" if self.name else ""
         kind: type[ExtractionError] = ExtractionError
         if isinstance(error, _UnusableError) or isinstance(cause, ValidationError):
@@ -595,13 +507,7 @@ def _written(reply: str) -> str:
 
 
 def _resolved(llm: LLM, mode: Mode, output_cls: type[BaseModel] | None) -> Mode:
-    """The mode of a call: text without a schema.
-
-    Raises
-    ------
-    ConfigurationError
-        If the mode is none, or the model lacks it.
-    """
+    """The mode of a call, text without a schema; `ConfigurationError` if there is none such, or the model lacks it."""
     check_choice("mode", mode, MODES)
     if (mode == "function" and not _calls_functions(llm)) or (mode == "json_schema" and not _takes_schemas(llm)):
         raise ConfigurationError(
@@ -614,7 +520,10 @@ def _resolved(llm: LLM, mode: Mode, output_cls: type[BaseModel] | None) -> Mode:
 def _best_mode(llm: LLM) -> Mode:
     if _text_only.get(id(llm)) is llm:
         return "text"
-    return "function" if _calls_functions(llm) else "json_schema" if _has_schemas(llm) else "text"
+    if _calls_functions(llm):
+        return "function"
+    says_schemas = bool(getattr(llm, "should_use_structured_outputs", False))  # a field of OpenAI-like clients
+    return "json_schema" if says_schemas and _takes_schemas(llm) else "text"
 
 
 def _calls_functions(llm: LLM) -> bool:
@@ -626,14 +535,17 @@ def _takes_schemas(llm: LLM) -> bool:
     return _owner(llm, "structured_predict") not in (LLM, FunctionCallingLLM) and may_send_json_schema(llm)
 
 
-def _has_schemas(llm: LLM) -> bool:
-    """Whether the model says itself that it takes schemas, by the field of OpenAI-like clients."""
-    return bool(getattr(llm, "should_use_structured_outputs", False)) and _takes_schemas(llm)
+def _called(
+    llm: LLM, fn: Callable[P, R], afn: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs
+) -> Steps[R]:
+    """A call of a model; where its asynchronous method would block the event loop, the synchronous one in a thread."""
 
+    async def in_thread(*args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(fn, *args, **kwargs)
 
-def _blocks_event_loop(llm: LLM) -> bool:
     method = "achat" if llm.metadata.is_chat_model else "acomplete"
-    return isinstance(llm, CustomLLM) and _owner(llm, method) is CustomLLM
+    blocks = isinstance(llm, CustomLLM) and _owner(llm, method) is CustomLLM
+    return call(fn, in_thread if blocks else afn, *args, **kwargs)
 
 
 def _owner(llm: LLM, method: str) -> type | None:

@@ -1,4 +1,4 @@
-"""Prompts that fit into the context window of a model, which they share with the reply.
+"""Prompts that fit into the context window of a model, which they share with the reply, and bounds of replies.
 
 A step gives the texts that may be cut as :class:`PromptTexts`. Everything else stays: instructions, examples, question.
 A step that can ask several times asks first how much there is room for (:func:`prompt_room`), and loses nothing.
@@ -22,7 +22,6 @@ from llama_index.core.utils import get_tokenizer
 
 from llama_index.ragkit.core_internals import own_tokenizer
 from llama_index.ragkit.errors import ExtractionError
-from llama_index.ragkit.llm.limits import rounded
 from llama_index.ragkit.llm.prompts import fence, in_lines
 from llama_index.ragkit.text.pieces import batches, pieces_of
 from llama_index.ragkit.text.tokens import count_tokens
@@ -34,13 +33,22 @@ __all__ = [
     "PromptTexts",
     "declared_window",
     "fitted",
+    "limited",
     "overflow",
     "prompt_room",
     "prompt_size",
     "remember_window",
+    "rounded",
     "window_of",
     "within",
 ]
+
+_BY_OPTION = {"Ollama": ("additional_kwargs", "num_predict"), "LlamaCPP": ("generate_kwargs", "max_tokens")}
+_BY_FIELD = ("max_tokens", "max_new_tokens")
+_WARM, _WARMER = 0.5, 0.3  # the least temperature of a further attempt, and what it is above that of the first
+_MOST_WARM = 1.0
+_STEP = 64  # of bounds that the window lowers
+_copies: dict[int, dict[tuple[int | None, bool], LLM]] = {}  # by the id of a model that lives
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +76,61 @@ _NAMED = re.compile(
 )
 
 _learned: dict[int, int] = {}  # windows that servers named or showed, by the id of a model that lives
+
+
+def rounded(reply_tokens: int) -> int:
+    """The bound of a reply: the next power of two, so that a model is copied a few times."""
+    return 1 << (reply_tokens - 1).bit_length()
+
+
+def limited(llm: LLM, reply_tokens: int | None, *, left: int | None = None, warmer: bool = False) -> LLM:
+    """The model with a bound on its replies, or the model itself where its class is not known to take one.
+
+    The bound is what the class calls it, on a shallow copy of the model, which shares clients and callbacks. So it is
+    sent with each call, by whatever method. A bound that the user set is only ever lowered.
+
+    Parameters
+    ----------
+    reply_tokens : the most tokens of a reply, rounded up to a power of two, at least 1; None for no bound
+    left : tokens that the prompt leaves of the context window, at least 1, which the bound keeps to; None for no limit
+    warmer : whether its temperature is raised, so that it does not repeat a reply
+    """
+    most = None if reply_tokens is None else rounded(reply_tokens)
+    if most is not None and left is not None and most > left:
+        most = max(left // _STEP * _STEP, min(left, _STEP))
+    update = {**({} if most is None else _bound(llm, most)), **(_warmth(llm) if warmer else {})}
+    if not update:
+        return llm
+    if id(llm) not in _copies:
+        weakref.finalize(llm, _copies.pop, id(llm), None)
+    copies = _copies.setdefault(id(llm), {})
+    copy = copies.get((most, warmer))
+    # A copy is kept for its clients, as long as the model is as it was.
+    if copy is None or any(vars(copy)[name] is not own for name, own in vars(llm).items() if name not in update):
+        copy = copies[most, warmer] = llm.model_copy(update=update)
+    return copy
+
+
+def _bound(llm: LLM, most: int) -> dict[str, Any]:
+    for kind in type(llm).__mro__:
+        if kind.__name__ in _BY_OPTION:
+            field, option = _BY_OPTION[kind.__name__]
+            options = getattr(llm, field, None) or {}
+            return {field: {**options, option: min(most, _positive(options.get(option)) or most)}}
+    field = next((name for name in _BY_FIELD if name in type(llm).model_fields), "")
+    return {field: min(most, _positive(getattr(llm, field)) or most)} if field else {}
+
+
+def _positive(value: Any) -> int:
+    """A bound that is set; 0 for none, which some servers write as -1."""
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _warmth(llm: LLM) -> dict[str, Any]:
+    own = getattr(llm, "temperature", None)
+    if "temperature" not in type(llm).model_fields or not isinstance(own, int | float):
+        return {}
+    return {"temperature": max(own, min(_MOST_WARM, max(_WARM, own + _WARMER)))}
 
 
 @dataclass(frozen=True)
@@ -181,13 +244,7 @@ def fitted(
 
 
 def prompt_size(llm: LLM, prompt: BasePromptTemplate, given: Mapping[str, Any], beside: str = "") -> int:
-    """The tokens of a prompt as a model counts them, or as many as it may count.
-
-    Parameters
-    ----------
-    given : the variables
-    beside : what is sent beside the prompt
-    """
+    """The tokens of a prompt with its variables, and of what is sent beside it, as many as a model may count."""
     return counter(llm)(_sent(llm, prompt, given, beside)) + _MESSAGE_TOKENS * _messages(prompt)
 
 

@@ -2,7 +2,8 @@
 
 import base64
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from llama_index.ragkit.errors import EmbeddingError, EmbeddingModelMismatchError
-from llama_index.ragkit.llm.text_windows import cut_windows, most_tokens, pooled
 from llama_index.ragkit.steps import Steps, call, offload
+from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.tokens import count_tokens
 
 __all__ = [
@@ -22,11 +23,14 @@ __all__ = [
     "as_matrix",
     "check_description",
     "check_model",
+    "cut_windows",
     "describe_model",
     "embed_query",
     "embed_texts",
     "given_vector",
     "local_model",
+    "most_tokens",
+    "pooled",
     "query_matrix",
     "same_vectors",
     "strings_to_embed",
@@ -38,6 +42,7 @@ PROBE_TEXT = "The quick brown fox jumps over the lazy dog."
 _BLOCK = 8192  # texts per call: models return lists of Python numbers, which take eight times the memory of an array
 _SHOWN_BATCHES = 8
 _PROBE_TOLERANCE = 1e-3  # 1 - cosine; float16 and other batch sizes stay far below it
+_FILLED = 0.8  # of the limit, by another tokenizer than the model's
 
 
 def local_model(name: str) -> str:
@@ -50,17 +55,13 @@ def local_model(name: str) -> str:
 
 
 def embed_texts(
-    model: BaseEmbedding,
-    texts: Sequence[str],
-    show_progress: bool = False,
-    name: str = "texts",
-    *,
-    warns: bool = True,
+    model: BaseEmbedding, texts: Sequence[str], show_progress: bool = False, name: str = "texts", *, warns: bool = True
 ) -> Steps[NDArray[np.float32]]:
     """Vectors of texts, shape (len(texts), dimension), float32.
 
-    A text that is longer than the model reads has the mean of the vectors of its windows
-    (`ragkit.llm.text_windows`); a warning tells how many there are.
+    A text that is longer than the model reads, see :func:`most_tokens`, is cut into windows (:func:`cut_windows`), and
+    has the mean of their vectors (:func:`pooled`); a warning tells how many such texts there are. Otherwise the vector
+    would say nothing about what comes after the beginning.
 
     Parameters
     ----------
@@ -184,13 +185,7 @@ def query_matrix(
     queries: Sequence[str],
     dimension: int | None,
 ) -> NDArray[np.float32]:
-    """Check the query vectors of a model and stack them, shape (len(queries), dimension).
-
-    Raises
-    ------
-    EmbeddingModelMismatchError, EmbeddingError
-        As :func:`embed_query`.
-    """
+    """Check the query vectors of a model, as :func:`embed_query`, and stack them, shape (len(queries), dimension)."""
     matrix = as_matrix(vectors, queries)
     if dimension is not None and matrix.shape[1] != dimension:
         raise EmbeddingModelMismatchError(
@@ -209,12 +204,7 @@ def describe_model(model: BaseEmbedding) -> Steps[dict[str, Any]]:
 
 
 def check_description(known: dict[str, Any]) -> None:
-    """Check the types of a stored description of :func:`describe_model`; an empty one is of no model.
-
-    Raises
-    ------
-    EmbeddingError
-    """
+    """Raise an `EmbeddingError` if a stored description of :func:`describe_model`, which may be empty, is malformed."""
     if not known:
         return
     try:
@@ -226,15 +216,10 @@ def check_description(known: dict[str, Any]) -> None:
 
 
 def check_model(model: BaseEmbedding, known: dict[str, Any]) -> Steps[None]:
-    """Reject an embedding model that differs from the one described by `known` (of :func:`describe_model`).
+    """Raise an `EmbeddingModelMismatchError` for a model that differs from the one of :func:`describe_model`.
 
     The same name is accepted without a call. Another name is accepted if the model embeds the probe text to the same
     vector: one model can have several names (a hub name, a folder, a server's alias).
-
-    Raises
-    ------
-    EmbeddingModelMismatchError
-        If the model's vectors differ from those of the index.
     """
     if not known or model.model_name == known["name"]:
         return
@@ -255,3 +240,73 @@ def same_vectors(one: dict[str, Any], other: dict[str, Any]) -> bool:
         return False
     norms = float(np.linalg.norm(probes[0]) * np.linalg.norm(probes[1]))
     return norms == 0 or 1 - float(probes[0] @ probes[1]) / norms <= _PROBE_TOLERANCE
+
+
+def most_tokens(model: BaseEmbedding) -> int | None:
+    """How many tokens of a text a model reads: its `max_length`, or that of the model that it wraps as `embed_model`.
+
+    `HuggingFaceEmbedding` has that attribute, and a class of your own may have it too. None if it is not known; the
+    model is then assumed to read all of a text.
+    """
+    own = getattr(model, "max_length", None)
+    if isinstance(own, int) and own > 0:
+        return own
+    wrapped = getattr(model, "embed_model", None)
+    return most_tokens(wrapped) if isinstance(wrapped, BaseEmbedding) else None
+
+
+def cut_windows(text: str, limit: int | None) -> list[str]:
+    """The windows of a text in order, cut at the ends of sentences; the text itself if a model reads all of it.
+
+    `limit` is how many tokens the model reads, at least 1; None for all. LlamaIndex's tokenizer counts them. It is not
+    the model's own, so windows are smaller than the limit.
+
+    >>> cut_windows("The lamp is lit. The keeper sleeps. A ship comes in.", 10)
+    ['The lamp is lit.', 'The keeper sleeps.', 'A ship comes in.']
+    >>> cut_windows("The lamp is lit.", None)
+    ['The lamp is lit.']
+    """
+    short = limit is None or len(text.encode(errors="surrogatepass")) <= limit  # a token has a byte at least
+    if limit is None or short or (tokens := count_tokens(text)) <= limit:
+        return [text]
+    most = max(1, int(_FILLED * limit))
+    aim = tokens / math.ceil(tokens / most)  # windows of like length, since each counts alike
+    windows: list[str] = []
+    start, filled = 0, 0
+    for begin, size in _pieces(text, most):
+        if filled and (filled + size > most or filled + size / 2 > aim):
+            windows.append(text[start:begin].strip())
+            start, filled = begin, 0
+        filled += size
+    return [window for window in [*windows, text[start:].strip()] if window]
+
+
+def _pieces(text: str, most: int) -> Iterator[tuple[int, int]]:
+    """Where each sentence begins, and its tokens; one of more than `most` is halved between two words."""
+    waiting = list(reversed(sentence_spans(text)))
+    while waiting:
+        begin, end = waiting.pop()
+        size = count_tokens(text[begin:end])
+        if size <= most or end - begin < 2:
+            yield begin, size
+            continue
+        middle = (begin + end) // 2
+        cut = max(text.rfind(" ", begin + 1, middle), text.rfind("\n", begin + 1, middle))
+        cut = cut if cut > begin else middle
+        waiting += [(cut, end), (begin, cut)]
+
+
+def pooled(vectors: NDArray[np.float32], counts: Sequence[int]) -> NDArray[np.float32]:
+    """The vectors of texts, shape (len(counts), d), from those of their windows, shape (sum(counts), d).
+
+    That of several windows is the mean of their directions, of the mean of their lengths; that of one stays as it is.
+    """
+    starts = np.cumsum([0, *counts[:-1]])
+    rows: NDArray[np.float32] = vectors[starts].copy()
+    for row, (start, count) in enumerate(zip(starts.tolist(), counts, strict=True)):
+        if count > 1:
+            own = vectors[start : start + count].astype(np.float64)
+            lengths = np.linalg.norm(own, axis=1, keepdims=True)
+            mean = (own / np.maximum(lengths, 1e-30)).mean(axis=0)
+            rows[row] = mean * (lengths.mean() / max(float(np.linalg.norm(mean)), 1e-30))
+    return rows

@@ -25,13 +25,7 @@ class Prices(TypedDict, total=False):
 
 
 def check_prices(prices: Prices) -> Mapping[str, float]:
-    """The prices as a mapping.
-
-    Raises
-    ------
-    ConfigurationError
-        If a name is unknown, or a price is not a number of at least 0.
-    """
+    """The prices as a mapping; `ConfigurationError` if a name is unknown, or a price is not a number of at least 0."""
     given: Mapping[str, object] = dict(prices)
     names = sorted(Prices.__annotations__)
     for name, price in given.items():

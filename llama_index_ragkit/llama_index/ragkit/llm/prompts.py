@@ -11,15 +11,7 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMi
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.short_repr import ShortRepr
 
-__all__ = [
-    "SUMMARY_PROMPT",
-    "PromptHolder",
-    "fence",
-    "first_wording",
-    "in_lines",
-    "prompt_version",
-    "with_example",
-]
+__all__ = ["SUMMARY_PROMPT", "PromptHolder", "fence", "first_wording", "in_lines", "prompt_version", "with_example"]
 
 # By the digest of a prompt: its first wording, and the same for an answer in lines.
 _first_wordings: dict[str, BasePromptTemplate] = {}

@@ -59,10 +59,9 @@ def is_transient(error: BaseException) -> bool:
     """
     if isinstance(error, ConfigurationError | NotImplementedError | ImportError):
         return False
-    for link in _chain(error):
-        status = _status(link)
-        if status is not None:
-            return not 400 <= status < 500 or status in _TRANSIENT_4XX
+    status = _status(error)
+    if status is not None:
+        return not 400 <= status < 500 or status in _TRANSIENT_4XX
     return not _is_of(error, _PERMANENT) and not _is_of(error, _REFUSED) and not _is_bare(error)
 
 
@@ -70,10 +69,9 @@ def is_permanent(error: BaseException) -> bool:
     """Whether every other call would fail too: credentials, an unknown model or address, a package that is missing."""
     if isinstance(error, NotImplementedError | ImportError):
         return True
-    for link in _chain(error):
-        status = _status(link)
-        if status is not None:
-            return status in _FOR_ALL_CALLS
+    status = _status(error)
+    if status is not None:
+        return status in _FOR_ALL_CALLS
     return _is_of(error, _PERMANENT) or _is_bare(error)
 
 
@@ -91,10 +89,9 @@ def is_refused(error: BaseException) -> bool:
     """Whether the request may have been refused for its form, such as for functions that the server does not know."""
     if isinstance(error, ConfigurationError) or is_permanent(error):
         return isinstance(error, NotImplementedError)
-    for link in _chain(error):
-        status = _status(link)
-        if status is not None:
-            return 400 <= status < 500 and status not in _TRANSIENT_4XX
+    status = _status(error)
+    if status is not None:
+        return 400 <= status < 500 and status not in _TRANSIENT_4XX
     return not _is_of(error, _CONNECTION) and not isinstance(error, OSError)
 
 
@@ -115,11 +112,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _status(error: BaseException) -> int | None:
-    response = getattr(error, "response", None)
-    for owner, name in ((error, "status_code"), (response, "status_code"), (error, "status"), (error, "code")):
-        status: Any = getattr(owner, name, None)
-        if isinstance(status, int) and 100 <= status < 600:
-            return int(status)
+    """The HTTP status of an error or of one that caused it."""
+    for link in _chain(error):
+        response = getattr(link, "response", None)
+        for owner, name in ((link, "status_code"), (response, "status_code"), (link, "status"), (link, "code")):
+            status: Any = getattr(owner, name, None)
+            if isinstance(status, int) and 100 <= status < 600:
+                return int(status)
     return None
 
 

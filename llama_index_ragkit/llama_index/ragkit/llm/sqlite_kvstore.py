@@ -111,7 +111,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
                 self._connection = None
 
     def get_many(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
-        """The values of those keys that exist, in the order of `keys`."""
+        """See :meth:`BulkKVStore.get_many`."""
         with self._using() as connection:
             rows = sqlite_layout.find_many(connection, list(keys), collection)
         return {key: json.loads(value) for key, value in rows.items()}
@@ -138,12 +138,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
                 self._unclean |= sqlite_layout.put(connection, key, value, collection)
 
     def delete_all(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True) -> int:
-        """Delete many keys in one transaction; returns how many of them existed.
-
-        Parameters
-        ----------
-        clean : whether the log is emptied afterwards; otherwise :meth:`clean` must be called
-        """
+        """See :meth:`BulkKVStore.delete_all`."""
         with self._transaction() as connection:
             found = sum(sqlite_layout.empty(connection, key, collection) for key in keys)
             self._unclean |= found > 0
@@ -157,13 +152,9 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
             return sqlite_layout.collections_of(connection)
 
     def drop(self, doomed: Callable[[str], bool]) -> int:
-        """Delete all values of some collections in one transaction; returns their number.
+        """Delete all values of the collections with a doomed name in one transaction; returns their number.
 
         :meth:`clean` must be called afterwards.
-
-        Parameters
-        ----------
-        doomed : whether a collection, by its name, is to be deleted
         """
         with self._transaction() as connection:
             found = sum(
@@ -177,7 +168,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
     def update(
         self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
     ) -> dict[str, CacheEntry | None]:
-        """Read, change and write entries in one transaction."""
+        """See :meth:`BulkKVStore.update`."""
         with self._transaction() as connection:
             after, gone = sqlite_layout.update(connection, changes, collection)
             self._unclean |= gone
@@ -190,12 +181,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         self._unclean = True
 
     def check_writable(self) -> None:
-        """Check that values may be written.
-
-        Raises
-        ------
-        ReadOnlyError
-        """
+        """See :meth:`BulkKVStore.check_writable`."""
         with self._using() as connection:
             sqlite_layout.check_writable(connection)
 

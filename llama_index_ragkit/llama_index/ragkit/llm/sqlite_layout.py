@@ -46,20 +46,17 @@ _TABLES = (
 Entry = dict[str, Any]
 
 _WRITE_NOTHING = "UPDATE data SET key = key WHERE 0"
-_OLD_TABLE = "entries"  # earlier versions kept keys and values in one table, whose pages hold copies
 
 
 def connect(path: str) -> sqlite3.Connection:
-    """A connection to a file with the tables, which are created, or converted from that of earlier versions."""
+    """A connection to a file with the tables, which are created where they are missing."""
     connection = open_file(path)
     try:
         known = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if not {"data", "names", "waste"} <= known or _OLD_TABLE in known:
+        if not {"data", "names", "waste"} <= known:
             connection.execute("BEGIN IMMEDIATE")
             for statement in _TABLES:
                 connection.execute(statement)
-            if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_OLD_TABLE,)).fetchone():
-                _convert(connection)
             connection.execute("COMMIT")
     except BaseException:
         connection.close()
@@ -106,12 +103,8 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def check_writable(connection: sqlite3.Connection) -> None:
-    """Check that a file may be written to, without a wait for who is writing: where somebody is, it may.
-
-    Raises
-    ------
-    sqlite3.OperationalError
-        For which :func:`is_readonly` holds.
+    """Raise an error of :func:`is_readonly` if a file may not be written to, without a wait: where somebody is writing,
+    it may.
     """
     connection.execute("PRAGMA busy_timeout = 0").fetchall()
     try:
@@ -142,15 +135,6 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             if "locked" not in str(error) or time.monotonic() > end:
                 raise
         time.sleep(0.01)
-
-
-def _convert(connection: sqlite3.Connection) -> None:
-    for collection, key, value in connection.execute("SELECT collection, key, value FROM entries").fetchall():
-        if not find_many(connection, [key], collection):
-            put(connection, key, value, collection)
-    connection.execute("DROP TABLE entries")
-    # A value above any file's size: the rewrite that clears the pages of the old table is then never left out.
-    connection.execute("UPDATE waste SET bytes = ?", (1 << 60,))
 
 
 def key_hash(key: str) -> bytes:

@@ -67,7 +67,7 @@ class RulesUsage:
     Attributes
     ----------
     done, among : how many pieces of work, and among how many
-    first : why the model failed at the first of them
+    first : why the model failed at the first of them, without secrets
     """
 
     done: int = 0
@@ -78,10 +78,6 @@ class RulesUsage:
 class Usage:
     """Calls by the names of their prompts; may be counted in several threads.
 
-    Parameters
-    ----------
-    outer : that counts the same calls too
-
     Attributes
     ----------
     steps : the calls for each prompt
@@ -90,13 +86,12 @@ class Usage:
     status : tells how it stands, for progress bars
     """
 
-    def __init__(self, outer: "Usage | None" = None) -> None:
-        self._outer = outer
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self.steps: dict[str, StepUsage] = {}
         self.rules: dict[str, RulesUsage] = {}
         self.repeated = 0
-        self.status: Callable[[], str] | None = None if outer is None else outer.status
+        self.status: Callable[[], str] | None = None
 
     @property
     def by_rules(self) -> int:
@@ -105,27 +100,21 @@ class Usage:
             return sum(rules.done for rules in self.rules.values())
 
     def note_rules(self, what: str, done: int, among: int, first: str) -> None:
-        """Count what rules have done in place of the model."""
+        """Count what rules have done."""
         with self._lock:
             rules = self.rules.setdefault(what, RulesUsage(first=first))
             rules.done += done
             rules.among += among
-        if self._outer is not None:
-            self._outer.note_rules(what, done, among, first)
 
     def note_repeated(self, count: int) -> None:
         """Count what was cut of replies."""
         with self._lock:
             self.repeated += count
-        if self._outer is not None:
-            self._outer.note_repeated(count)
 
     def note(self, step: str, more: StepUsage) -> None:
         """Count a part of what a call came to."""
         with self._lock:
             self.steps.setdefault(step, StepUsage()).add(more)
-        if self._outer is not None:
-            self._outer.note(step, more)
 
     @property
     def total(self) -> StepUsage:
@@ -137,79 +126,65 @@ class Usage:
         return together
 
 
-_counting: ContextVar[Usage | None] = ContextVar("llm_usage", default=None)
+_counting: ContextVar[tuple[Usage, ...]] = ContextVar("llm_usage", default=())  # all that count, the innermost last
 
 
 @contextmanager
 def counted() -> Iterator[Usage]:
-    """Count the calls that are made meanwhile, also in the threads and tasks that are started for them."""
-    outer = _counting.get()
-    own = Usage(outer)
-    _counting.set(own)
+    """Count the calls that are made meanwhile, also in the threads and tasks that are started for them.
+
+    Who counts around this block counts them too, and its `status` is that of the block.
+    """
+    outer, own = _counting.get(), Usage()
+    own.status = outer[-1].status if outer else None
+    _counting.set((*outer, own))
     try:
         yield own
     finally:
         _counting.set(outer)  # not by its token, which belongs to the context of another thread where steps ran there
 
 
-def note_reply(step: str, prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
-    """Count a reply, whether it can be used or not."""
-    usage = _counting.get()
-    if usage is not None:
-        more = StepUsage(1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, seconds=seconds)
-        usage.note(step, more)
+def is_counting() -> bool:
+    """Whether anybody counts: tokens cost time to count."""
+    return bool(_counting.get())
+
+
+def status() -> str:
+    """How what is being counted stands; "" where nobody says it."""
+    told = _counting.get()[-1].status if is_counting() else None
+    return "" if told is None else told()
 
 
 def note_rules(what: str, done: int, among: int, first: str) -> None:
-    """Count what rules have done in place of a model.
-
-    Parameters
-    ----------
-    what : who did what for whom, in words
-    done, among : how many pieces of work, and among how many
-    first : why the model failed at the first of them, without secrets
-    """
-    usage = _counting.get()
-    if usage is not None:
+    """Count what rules have done in place of a model, by who did what for whom, in words; see :class:`RulesUsage`."""
+    for usage in _counting.get():
         usage.note_rules(what, done, among, first)
 
 
 def note_repeated(count: int) -> None:
     """Count what was cut of a reply that repeats itself."""
-    usage = _counting.get()
-    if usage is not None and count:
+    for usage in _counting.get():
         usage.note_repeated(count)
 
 
-def status() -> str:
-    """How what is being counted stands; "" where nobody says it."""
-    usage = _counting.get()
-    return "" if usage is None or usage.status is None else usage.status()
-
-
-def is_counting() -> bool:
-    """Whether anybody counts: tokens cost time to count."""
-    return _counting.get() is not None
+def note_reply(step: str, prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
+    """Count a reply, whether it can be used or not."""
+    _note(step, StepUsage(1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, seconds=seconds))
 
 
 def note_read(step: str) -> None:
     """Count a question that was answered."""
-    usage = _counting.get()
-    if usage is not None:
-        usage.note(step, StepUsage(read=1))
+    _note(step, StepUsage(read=1))
 
 
 def note_failure(step: str, reason: str, reply: str) -> None:
-    """Count a question that was not answered.
+    """Count a question that was not answered: why, and the last reply or "", both without secrets."""
+    kind = _PARTICULARS.sub("…", reason)
+    reply = " ".join(reply.split())
+    shown = reply if len(reply) <= _EXAMPLE else reply[:_EXAMPLE] + "…"
+    _note(step, StepUsage(failed=1, reasons=Counter([kind]), examples={kind: (reason, shown)}))
 
-    Parameters
-    ----------
-    reason : why, without secrets
-    reply : the last, without secrets; "" where there was none
-    """
-    usage = _counting.get()
-    if usage is not None:
-        kind = _PARTICULARS.sub("…", reason)
-        reply = " ".join(reply.split())
-        shown = reply if len(reply) <= _EXAMPLE else reply[:_EXAMPLE] + "…"
-        usage.note(step, StepUsage(failed=1, reasons=Counter([kind]), examples={kind: (reason, shown)}))
+
+def _note(step: str, more: StepUsage) -> None:
+    for usage in _counting.get():
+        usage.note(step, more)

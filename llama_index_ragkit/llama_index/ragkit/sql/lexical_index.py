@@ -21,6 +21,7 @@ from llama_index.ragkit.sql.lexical_rows import (
 )
 from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores, times_among
 from llama_index.ragkit.storage.labels import LABEL, CountedTexts, LabelledTexts, labels_in, passing_texts
+from llama_index.ragkit.text.lexical_blocks import PROGRAM_WORDS
 from llama_index.ragkit.text.lexical_index import (
     FullScore,
     LexicalIndex,
@@ -29,7 +30,6 @@ from llama_index.ragkit.text.lexical_index import (
     question_stems,
     stem_weight,
 )
-from llama_index.ragkit.text.program_words import PROGRAM_WORDS
 
 __all__ = ["SQLLexicalIndex"]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.text.lexical_index import MOST_COUNTED
+from llama_index.ragkit.text.lexical_blocks import MOST_COUNTED
 
 __all__ = [
     "BLOCK",

@@ -56,7 +56,8 @@ def is_aside(phrase: str) -> bool:
     >>> [is_aside(phrase) for phrase in ("Oh yeah", "I'm", "sooo", "None", "Danke", "Oh Ross", "2017")]
     [True, True, True, True, True, False, False]
     """
-    return all(_says_nothing(word.strip(".,()!?").casefold()) for word in phrase.split())
+    words = [word.strip(".,()!?").casefold() for word in phrase.split()]
+    return all(word in FUNCTION_WORDS or is_filler(word) for word in words)
 
 
 def is_filler(word: str) -> bool:
@@ -67,7 +68,3 @@ def is_filler(word: str) -> bool:
     """
     is_long = word.isalpha() and word.isascii() and _DRAWN_OUT.fullmatch(word) is not None
     return word in _ASIDES or _CONTRACTED.fullmatch(word) is not None or is_long
-
-
-def _says_nothing(word: str) -> bool:
-    return word in FUNCTION_WORDS or is_filler(word)

@@ -1,4 +1,4 @@
-"""Function words by language: articles, pronouns, prepositions, conjunctions, auxiliaries and question words.
+"""Function words by language (articles, pronouns, prepositions and the like), and the languages of texts by them.
 
 They identify the language of a text, begin sentences without being names, and separate the phrases of scripts without
 capitals. The lists are short on purpose: the most common words, none of which is a frequent name.
@@ -8,10 +8,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from llama_index.ragkit.text.scripts import LETTER
+from llama_index.ragkit.text.scripts import LETTER, script_of
 from llama_index.ragkit.text.sentences import language_of
 
-__all__ = ["FUNCTION_WORDS", "function_words", "language_votes", "written_language"]
+__all__ = ["FUNCTION_WORDS", "function_words", "in_another_language", "language_votes", "written_language"]
 
 # ISO 639-1 code -> words. English comes first because ties go to the first.
 _TEXTS = {
@@ -165,6 +165,13 @@ _BY_SCRIPT = {
 _WORD = re.compile(f"{LETTER}+")
 _CHARACTERS_READ = 2_000  # enough to identify the language of a text
 
+_COMPARED = 4_000  # characters of a text that is compared with another
+_LEAST_LETTERS = 4  # of a text whose script counts
+_FOREIGN = 0.1  # share of letters in the other script that may be chance
+_LEAST_VOTES = 4  # function words of a text whose language counts
+_MUCH_MORE = 4  # times as many function words of one language as of the other
+_TOGETHER = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HALFWIDTH": "CJK", "FULLWIDTH": "LATIN"}
+
 
 def written_language(text: str) -> str:
     """The language of a text, an ISO 639-1 code: among those of its script, the one with the most function words in the
@@ -197,3 +204,36 @@ def language_votes(text: str, languages: Iterable[str] = _BY_LANGUAGE) -> Counte
 def function_words(language: str) -> frozenset[str]:
     """The function words of a language, in lower case; empty for a language without a list."""
     return _BY_LANGUAGE.get(language, frozenset())
+
+
+def in_another_language(text: str, reference: str) -> bool:
+    """Whether a text is in another script or, by its function words, in another language than the reference.
+
+    A text that is too short to tell, or a name alone, is not.
+
+    >>> in_another_language("灯塔的灯烧鲸油，由守塔人点亮。", "The lamp burned whale oil.")
+    True
+    >>> in_another_language("Otto Lindqvist", "The glassworks was founded by Otto Lindqvist.")
+    False
+    """
+    one, other = _scripts(text), _scripts(reference)
+    if min(one.total(), other.total()) < _LEAST_LETTERS:
+        return False
+    usual = other.most_common(1)[0][0]
+    if one[usual] < _FOREIGN * one.total():
+        return True
+    votes, expected = language_votes(text), language_votes(reference)
+    language, count = votes.most_common(1)[0]
+    own, known = expected.most_common(1)[0]
+    return (
+        count >= _LEAST_VOTES
+        and known >= _LEAST_VOTES
+        and count > _MUCH_MORE * votes[own]
+        and (known > _MUCH_MORE * expected[language])
+    )
+
+
+def _scripts(text: str) -> Counter[str]:
+    """How many letters of each script the beginning of a text has."""
+    names = map(script_of, filter(str.isalpha, text[:_COMPARED]))
+    return Counter(_TOGETHER.get(name, name) for name in names)

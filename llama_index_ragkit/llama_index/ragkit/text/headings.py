@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.scripts import LETTER, UNSPACED
-from llama_index.ragkit.text.sentence_ends import LINE_END
-from llama_index.ragkit.text.sentences import sentence_spans
+from llama_index.ragkit.text.sentences import LINE_END, sentence_spans
 from llama_index.ragkit.text.unwrapping import LIST_ITEM, is_table_row
 
 __all__ = ["split_heading"]
@@ -51,9 +50,7 @@ _BRACKETS = ("()", "[]", "（）", "“”", "«»", "《》", "「」")
 def split_heading(text: str, is_chunk: bool = False) -> tuple[str, str]:
     """The heading at the beginning of a text, without markup, and the rest; "" and the whole text if there is none.
 
-    Parameters
-    ----------
-    is_chunk : whether the text begins in the middle of a document, possibly in the middle of a line
+    A chunk (`is_chunk`) begins in the middle of a document, possibly in the middle of a line.
 
     >>> split_heading("# The *lamp*\\nIt burned oil.")
     ('The lamp', 'It burned oil.')

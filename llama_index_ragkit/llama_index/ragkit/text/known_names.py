@@ -18,9 +18,8 @@ from llama_index.ragkit.text.function_words import function_words, written_langu
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
 from llama_index.ragkit.text.mentions import is_name, mentions, names_part, normalise
 from llama_index.ragkit.text.names import WORD, Mention, names
-from llama_index.ragkit.text.packed_phrases import PackedPhrases, SplitPhrases
+from llama_index.ragkit.text.packed_phrases import PackedPhrases, PhraseTable, SplitPhrases
 from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
-from llama_index.ragkit.text.stemmed_phrases import PhraseTable
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.text.uncased import uncased_phrases
 
@@ -79,10 +78,6 @@ def lookups(text: str, normal: Callable[[str], str] = normalise) -> Lookups:
     return Lookups(finder.language, list(finder.asked), list(finder.asked_parts.items()))
 
 
-def _all(row: int) -> bool:
-    return True
-
-
 class KnownNames:
     """Phrases to be found in texts.
 
@@ -106,10 +101,7 @@ class KnownNames:
     """
 
     def __init__(
-        self,
-        phrases: Sequence[str],
-        normal: Callable[[str], str] = normalise,
-        numbers: Mapping[str, int] | None = None,
+        self, phrases: Sequence[str], normal: Callable[[str], str] = normalise, numbers: Mapping[str, int] | None = None
     ) -> None:
         self.phrases = phrases
         self._normal = normal
@@ -119,7 +111,7 @@ class KnownNames:
         self._lock = ProcessLock()
 
     def find(
-        self, text: str, seen: Callable[[int], bool] = _all, unspecific: Container[str] = frozenset()
+        self, text: str, seen: Callable[[int], bool] = lambda row: True, unspecific: Container[str] = frozenset()
     ) -> list[KnownName]:
         """The known phrases that a text names in its first 1,000 words, by position, without overlaps.
 
@@ -160,7 +152,7 @@ class KnownNames:
                 add(start, end, finder.rows(phrase), lower_case=True)
         return sorted(found)
 
-    def number(self, phrase: str, seen: Callable[[int], bool] = _all) -> int | None:
+    def number(self, phrase: str, seen: Callable[[int], bool] = lambda row: True) -> int | None:
         """The number of a phrase; None if it is unknown or may not be found."""
         row = self.numbers.get(phrase)
         return row if row is not None and seen(row) else None
@@ -274,7 +266,7 @@ class _Finder:
 
     language: str
     numbers: Mapping[str, int] = field(default_factory=dict)
-    seen: Callable[[int], bool] = _all
+    seen: Callable[[int], bool] = lambda row: True
     table: PhraseTable = field(default_factory=lambda: PhraseTable.of(SplitPhrases.of(()), ""))
     unspecific: Container[str] = frozenset()
     _stem_of: dict[str, str] = field(default_factory=dict)
@@ -317,13 +309,7 @@ class _Finder:
 
 @dataclass(frozen=True)
 class _Recorder(_Finder):
-    """Knows no phrase, but records what is asked.
-
-    Attributes
-    ----------
-    asked : the phrases, as keys
-    asked_parts : the parts -> whether they may begin a phrase
-    """
+    """Knows no phrase, but records what is asked: phrases, and parts with whether they may begin a phrase."""
 
     asked: dict[str, None] = field(default_factory=dict)
     asked_parts: dict[str, bool] = field(default_factory=dict)

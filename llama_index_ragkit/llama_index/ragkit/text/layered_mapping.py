@@ -1,14 +1,17 @@
-"""`LayeredMapping`: a mapping with some values changed, without a copy of the others."""
+"""Mappings: `LayeredMapping`, with some values changed and no copy of the others, and `LaterMapping`, made late."""
 
 from collections.abc import ItemsView, Iterator, Mapping, MutableMapping, ValuesView
+from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
-__all__ = ["LayeredMapping", "with_changes"]
+__all__ = ["LaterMapping", "LayeredMapping", "with_changes"]
 
-T = TypeVar("T")
 
 _MOST = 16  # values for each change; where there are more changes, they become part of a copy of all values
+
+T = TypeVar("T")
 
 
 class LayeredMapping(MutableMapping[str, T]):
@@ -124,11 +127,7 @@ def _copied(values: Mapping[str, T]) -> dict[str, T]:
 
 
 def with_changes(values: Mapping[str, T], changes: Mapping[str, T | None], forget: bool = True) -> Mapping[str, T]:
-    """A copy of a mapping with some values changed; None removes one.
-
-    Parameters
-    ----------
-    forget : see :meth:`LayeredMapping.over`
+    """A copy of a mapping, see :meth:`LayeredMapping.over`, with some values changed; None removes one.
 
     >>> dict(with_changes({"loom": 1, "silk": 2}, {"loom": None, "shed": 3}))
     {'silk': 2, 'shed': 3}
@@ -140,3 +139,27 @@ def with_changes(values: Mapping[str, T], changes: Mapping[str, T | None], forge
         elif name in found:
             del found[name]
     return found
+
+
+class LaterMapping(Mapping[str, T]):
+    """A mapping of an object, which may be costly to compute; `path` names the attributes that lead to it."""
+
+    def __init__(self, owner: object, path: str) -> None:
+        self._owner, self._path = owner, path
+
+    @cached_property
+    def _made(self) -> Mapping[str, T]:
+        found: Mapping[str, T] = attrgetter(self._path)(self._owner)
+        return found
+
+    def __getitem__(self, key: str) -> T:
+        return self._made[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)

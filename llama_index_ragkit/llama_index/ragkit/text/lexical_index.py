@@ -15,48 +15,38 @@ the row of a posting. So each posting is copied a logarithmic number of times.
 """
 
 import math
-from array import array
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import compress, pairwise
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
+from llama_index.ragkit.text.lexical_blocks import MOST_COUNTED, PostingBlock, block_of_counts, block_of_lists, merged
 from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
-from llama_index.ragkit.text.packed_words import PackedWords
-from llama_index.ragkit.text.program_words import PROGRAM_WORDS
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.stems import stems
 
 __all__ = [
     "BM25_B",
     "BM25_K1",
-    "MOST_COUNTED",
     "NOT_KNOWN",
+    "AlignedWords",
     "FullScore",
     "LexicalIndex",
     "QuestionStems",
     "full_score",
     "length_norms",
     "question_stems",
+    "scores_of_few",
     "stem_scores",
     "stem_weight",
 ]
 
 BM25_K1 = 1.2
 BM25_B = 0.75
-MOST_COUNTED = int(np.iinfo(np.uint16).max)  # times that one word of a text counts
 
 _LARGEST_BLOCK = 2**16  # texts, so that two bytes hold the row of a posting
-_ARRAYS = ("by_id", "starts", "rows", "counts", "lengths")  # of a block
-_MOST_RUNS = 8  # of removed rows, each of which costs a pass of comparisons
-_COPIED = 256  # values that are copied one by one in the time that it takes to begin to copy a run
-_LOOKED_UP = 32  # texts compared with a set of ids in the time that it takes to look up one id
 
 
 class FullScore(NamedTuple):
@@ -68,7 +58,7 @@ class FullScore(NamedTuple):
     ----------
     score : its BM25 score, the mean over sentences; 0 if there are no texts, or if it is not known
     length : how many words it has; 0 if there are no texts, or if it is not known
-    program : how many words of programs (:mod:`~llama_index.ragkit.text.program_words`) a text has on average
+    program : how many words of programs (`PROGRAM_WORDS`) a text has on average
     advantage : how much better words find texts than cosines do (:mod:`~llama_index.ragkit.vectors.self_retrieval`)
     """
 
@@ -81,311 +71,24 @@ class FullScore(NamedTuple):
 NOT_KNOWN = FullScore(0.0)
 
 
-@dataclass(frozen=True)
-class _Stems:
-    """Which words have which stem in a language.
-
-    Attributes
-    ----------
-    names : the stems, in ascending order
-    starts : int32, shape (n_stems + 1,), where the columns of each stem begin
-    columns : int32, shape (n_words,)
-    """
-
-    names: PackedWords
-    starts: NDArray[np.int32]
-    columns: NDArray[np.int32]
-
-    @classmethod
-    def of(cls, words: PackedWords, language: str) -> "_Stems":
-        """The stems of the words of a block."""
-        found = stems(list(words), language)
-        names = sorted(set(found))
-        place = {stem: i for i, stem in enumerate(names)}
-        places = np.array([place[stem] for stem in found], np.int32)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(places, minlength=len(names)))]).astype(np.int32)
-        return cls(PackedWords(names), starts, np.argsort(places, kind="stable").astype(np.int32))
-
-    def only(self, kept: NDArray[np.bool_]) -> "_Stems":
-        """The stems of some of the words, by a mask of their columns."""
-        if kept.all():
-            return self
-        here = kept[self.columns]
-        starts = _moved(self.starts, np.flatnonzero(~here))
-        there = np.diff(starts) > 0
-        columns = np.cumsum(kept, dtype=np.int32)[self.columns[here]] - 1
-        return _Stems(self.names.only(there), np.append(starts[:-1][there], starts[-1]).astype(np.int32), columns)
-
-    def columns_of(self, stem: str) -> list[int]:
-        """The columns of the words with a stem."""
-        place = self.names.find(stem)
-        columns: list[int] = [] if place < 0 else self.columns[self.starts[place] : self.starts[place + 1]].tolist()
-        return columns
-
-
-@dataclass(frozen=True)
-class _Block:
-    """The postings of some texts, grouped by word.
-
-    Attributes
-    ----------
-    ids : of the texts
-    by_id : int32, shape (n_texts,), their rows in the order of their ids
-    words : the place of a word is its column
-    starts : int64, shape (n_words + 1,), where the postings of each word begin
-    rows, counts : shape (n_postings,), the text of each posting and how often it has the word, in the smallest unsigned
-        type that holds the largest
-    lengths : float32, shape (n_texts,), words of each text
-    counted : shape (n_texts,), False for a text that does not count
-    by_stem : language -> stems, made when first needed, the same object for all copies with the same words
-    of_program : the columns of `PROGRAM_WORDS`, as a single item once they are needed; shared in the same way
-    """
-
-    ids: tuple[str, ...]
-    by_id: NDArray[np.int32]
-    words: PackedWords
-    starts: NDArray[np.int64]
-    rows: NDArray[np.unsignedinteger]
-    counts: NDArray[np.unsignedinteger]
-    lengths: NDArray[np.float32]
-    counted: NDArray[np.bool_]
-    by_stem: dict[str, _Stems] = field(default_factory=dict)
-    of_program: list[list[int]] = field(default_factory=list)
-
-    @classmethod
-    def of_arrays(cls, arrays: Arrays) -> "_Block":
-        """The block of :attr:`arrays`, over the same memory."""
-        ids, words = (PackedWords.of_arrays(arrays[name], arrays[f"{name}_ends"]) for name in ("ids", "words"))
-        counted = np.ones(len(ids), np.bool_)
-        return cls(tuple(ids), words=words, counted=counted, **{name: arrays[name] for name in _ARRAYS})  # type: ignore[arg-type]
-
-    @property
-    def arrays(self) -> Arrays:
-        """The block as arrays by name; all of its texts must count."""
-        found = {name: getattr(self, name) for name in _ARRAYS}
-        for name, words in (("ids", PackedWords(self.ids)), ("words", self.words)):
-            found[name], found[f"{name}_ends"] = words.arrays
-        return found
-
-    @cached_property
-    def size(self) -> int:
-        return int(np.count_nonzero(self.counted))
-
-    @cached_property
-    def length(self) -> float:
-        """The number of words of all texts together."""
-        return float(self.lengths[self.counted].sum(dtype=np.float64))
-
-    @cached_property
-    def program(self) -> int:
-        """How many of the `PROGRAM_WORDS` each text has, summed over the texts."""
-        if not self.of_program:
-            self.of_program.append(self.words.among(PROGRAM_WORDS))
-        having = (self.rows[self.starts[column] : self.starts[column + 1]] for column in self.of_program[0])
-        return sum(int(np.count_nonzero(self.counted[rows])) for rows in having)
-
-    def without(self, ids: Collection[str]) -> "_Block":
-        """The block without some texts, if it has them, and without words that only they have."""
-        kept = ~self.having(ids)
-        if kept.all():
-            return self
-        rows, out = _renumbered(self.rows, kept)
-        starts = _moved(self.starts, out)
-        used = np.diff(starts) > 0
-        new_row = np.cumsum(kept) - 1
-        return _Block(
-            ids=tuple(compress(self.ids, kept.tolist())),
-            by_id=new_row[self.by_id[kept[self.by_id]]].astype(np.int32),
-            words=self.words.only(used),
-            starts=np.append(starts[:-1][used], starts[-1]),
-            rows=rows,
-            counts=_cut(self.counts, out),
-            lengths=self.lengths[kept],
-            counted=self.counted[kept],
-            by_stem={language: found.only(used) for language, found in list(self.by_stem.items())},
-        )
-
-    def having(self, ids: Collection[str]) -> NDArray[np.bool_]:
-        """Which rows have one of the ids, shape (n_texts,)."""
-        if len(ids) * _LOOKED_UP > len(self.ids):
-            wanted = set(ids)
-            return np.fromiter(map(wanted.__contains__, self.ids), np.bool_, len(self.ids))
-        mask = np.zeros(len(self.ids), np.bool_)
-        rows = self.rows_of(ids)
-        mask[rows[rows >= 0]] = True
-        return mask
-
-    def rows_of(self, ids: Collection[str]) -> NDArray[np.intp]:
-        """The rows of texts, shape (len(ids),); -1 for those that are not in the block."""
-        return np.fromiter(map(self._row_of, ids), np.intp, len(ids))
-
-    def _row_of(self, name: str) -> int:
-        """The row of a text; -1 if it is not in the block."""
-        place = bisect_left(self.by_id, name, key=self.ids.__getitem__)
-        row = int(self.by_id[place]) if place < len(self.by_id) else -1
-        return row if row >= 0 and self.ids[row] == name else -1
-
-    def within(self, mask: NDArray[np.bool_]) -> "_Block":
-        """The block with only the texts of the mask."""
-        return self if mask.all() else replace(self, counted=self.counted & mask)
-
-    def postings(self, stem: str, language: str) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
-        """The texts with a word of this stem, and how often they have such words."""
-        parts = [slice(*self.starts[column : column + 2].tolist()) for column in self._stems(language).columns_of(stem)]
-        if not parts:
-            return self.rows[:0], np.empty(0)
-        rows: NDArray[np.integer]
-        if len(parts) == 1:
-            rows, counts = self.rows[parts[0]], self.counts[parts[0]].astype(np.float64)
-        else:
-            rows = np.concatenate([self.rows[part] for part in parts])
-            counts = np.concatenate([self.counts[part] for part in parts]).astype(np.float64)
-        if self.size < len(self.ids):
-            kept = self.counted[rows]
-            rows, counts = rows[kept], counts[kept]
-        if len(parts) > 1:
-            total = np.bincount(rows, weights=counts, minlength=len(self.ids))
-            rows = np.flatnonzero(total)
-            counts = total[rows].astype(np.float64)
-        return rows, counts
-
-    def _stems(self, language: str) -> _Stems:
-        found = self.by_stem.get(language)
-        if found is None:  # threads may do it twice, with the same result
-            found = self.by_stem[language] = _Stems.of(self.words, language)
-        return found
-
-
-def _moved(starts: NDArray[np.integer], out: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Where runs of items begin and the last one ends after the items at the places `out`, ascending, are removed."""
-    return starts - np.searchsorted(out, starts)
-
-
-def _renumbered(
-    rows: NDArray[np.unsignedinteger], kept: NDArray[np.bool_]
-) -> tuple[NDArray[np.unsignedinteger], NDArray[np.intp]]:
-    """The rows of postings after some rows are removed, and the places of their postings, ascending.
-
-    There are many more postings than rows, and mostly a document is removed, whose rows are a run: comparisons of all
-    postings take a fifth of the time of looking each up.
-    """
-    gone = np.flatnonzero(~kept)
-    firsts, lasts = gone[np.diff(gone, prepend=-2) > 1].tolist(), gone[np.diff(gone, append=kept.size + 1) > 1].tolist()
-    if len(firsts) > _MOST_RUNS:
-        out = np.flatnonzero(~kept[rows])
-        return (np.cumsum(kept) - 1).astype(rows.dtype)[_cut(rows, out)], out
-    of_gone = np.zeros(rows.size, np.bool_)
-    for first, last in zip(firsts, lasts, strict=True):
-        of_gone |= (rows >= first) & (rows <= last)
-    out = np.flatnonzero(of_gone)
-    left = _cut(rows, out)
-    for first, last in reversed(list(zip(firsts, lasts, strict=True))):
-        left -= (left > last) * left.dtype.type(last - first + 1)
-    return left, out
-
-
-def _cut(values: NDArray[Any], out: NDArray[np.intp]) -> NDArray[Any]:
-    """The values without those at the places `out`, ascending; for few of them, runs are copied."""
-    if len(out) * _COPIED > len(values):
-        return np.delete(values, out)
-    return np.concatenate([values[start + 1 : end] for start, end in pairwise([-1, *out.tolist(), len(values)])])
-
-
-def _block(
-    ids: Sequence[str],
-    words: Sequence[str],
-    columns: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> _Block:
-    """The block of these postings, in any order; words without postings are left out."""
-    used, columns = np.unique(columns, return_inverse=True)
-    order = np.lexsort((rows, columns))
-    lengths = np.bincount(rows, weights=counts, minlength=len(ids)).astype(np.float32)
-    counts = np.minimum(counts, MOST_COUNTED)
-    return _Block(
-        ids=tuple(ids),
-        by_id=np.array(sorted(range(len(ids)), key=ids.__getitem__), np.int32),
-        words=PackedWords([words[old] for old in used.tolist()]),
-        starts=np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=len(used)))]).astype(np.int64),
-        rows=rows[order].astype(np.min_scalar_type(max(len(ids) - 1, 0))),
-        counts=counts[order].astype(np.min_scalar_type(counts.max(initial=0))),
-        lengths=lengths,
-        counted=np.ones(len(ids), dtype=np.bool_),
-    )
-
-
-def _of_counts(texts: Mapping[str, Mapping[str, int]]) -> _Block:
-    column_of: dict[str, int] = {}
-    columns: list[int] = []
-    counts: list[int] = []
-    for words in texts.values():
-        columns += [column_of.setdefault(word, len(column_of)) for word in words]
-        counts += words.values()
-    rows = np.repeat(np.arange(len(texts)), [len(words) for words in texts.values()]).astype(np.int64)
-    return _block(list(texts), list(column_of), np.array(columns, np.int64), rows, np.array(counts, np.int64))
-
-
-def _of_lists(texts: Mapping[str, str]) -> _Block:
-    """The block of texts given as words separated by spaces, made without a dictionary for each text."""
-    column_of: dict[str, int] = {}
-    columns, lengths = array("q"), []
-    for text in texts.values():
-        words = text.split(" ") if text else []
-        columns.extend([column_of.setdefault(word, len(column_of)) for word in words])
-        lengths.append(len(words))
-    width = max(len(column_of), 1)
-    rows = np.repeat(np.arange(len(texts), dtype=np.int64), lengths)
-    pairs, counts = np.unique(rows * width + np.frombuffer(columns, np.int64), return_counts=True)
-    return _block(list(texts), list(column_of), pairs % width, pairs // width, counts)
-
-
-def _merged(blocks: Sequence[_Block]) -> _Block:
-    """One block of all texts."""
-    column_of: dict[str, int] = {}
-    ids: list[str] = []
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]] = []
-    for block in blocks:
-        new_column = np.array([column_of.setdefault(word, len(column_of)) for word in block.words], np.int64)
-        parts.append(
-            (
-                np.repeat(new_column, np.diff(block.starts)),
-                block.rows.astype(np.int64) + len(ids),
-                block.counts.astype(np.int64),
-            )
-        )
-        ids += block.ids
-    columns, rows, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return _block(ids, list(column_of), columns, rows, counts)
-
-
-def _joinable(block: _Block, following: _Block) -> bool:
-    return block.size < 2 * following.size and block.size + following.size <= _LARGEST_BLOCK
-
-
 class LexicalIndex:
     """An index of texts by their words. Immutable: a change gives a new index, which shares the unchanged blocks."""
 
-    def __init__(self, blocks: Sequence[_Block] = ()) -> None:
+    def __init__(self, blocks: Sequence[PostingBlock] = ()) -> None:
         self._blocks = tuple(blocks)
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> "LexicalIndex":
-        """The index of many texts at once.
-
-        Parameters
-        ----------
-        texts : id -> its terms, each as often as the text has it, separated by spaces
-        """
+        """The index of many texts at once: id -> its terms, each as often as the text has it, separated by spaces."""
         ids = list(texts)
         parts = [ids[start : start + _LARGEST_BLOCK] for start in range(0, len(ids), _LARGEST_BLOCK)]
-        return cls([_of_lists({text_id: texts[text_id] for text_id in part}) for part in parts])
+        return cls([block_of_lists({text_id: texts[text_id] for text_id in part}) for part in parts])
 
     @classmethod
     def of_arrays(cls, arrays: Arrays) -> "LexicalIndex":
         """The index of :attr:`arrays`, over the same memory, which must not change."""
         parts = dict.fromkeys(name.split("/")[0] for name in arrays)
-        return cls([_Block.of_arrays(part_of(arrays, part)) for part in parts])
+        return cls([PostingBlock.of_arrays(part_of(arrays, part)) for part in parts])
 
     @property
     def arrays(self) -> Arrays:
@@ -405,15 +108,14 @@ class LexicalIndex:
 
         Parameters
         ----------
-        added : id -> how often the text has each term, see
-            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`
+        added : id -> :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms` of the text
         """
         gone = {*removed, *added}
         blocks = [block for block in (block.without(gone) for block in self._blocks) if block.size]
         if added:
-            blocks.append(_of_counts(added))
+            blocks.append(block_of_counts(added))
         while len(blocks) > 1 and _joinable(*blocks[-2:]):
-            blocks[-2:] = [_merged(blocks[-2:])]
+            blocks[-2:] = [merged(blocks[-2:])]
         return LexicalIndex(blocks)
 
     def rows_of(self, ids: Collection[str]) -> list[NDArray[np.intp]]:
@@ -462,11 +164,7 @@ class LexicalIndex:
     ) -> list[FullScore]:
         """For each question, the score of a text of mean length that has each word of a sentence of it once: the sum
         of the weights of the stems, including those that no text has, by the number of sentences; with that length,
-        and how many words of program code a text has.
-
-        Parameters
-        ----------
-        allowed : see :meth:`scores`
+        and how many words of program code a text has. `allowed` is that of :meth:`scored`.
         """
         blocks = self._counted(allowed)
         n, words = sum(block.size for block in blocks), sum(block.length for block in blocks)
@@ -478,10 +176,55 @@ class LexicalIndex:
 
         return [of(question_stems(question)) for question in questions]
 
-    def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[_Block]:
+    def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[PostingBlock]:
         if allowed is None:
             return self._blocks
         return [block.within(mask) for block, mask in zip(self._blocks, allowed, strict=True)]
+
+
+def _joinable(block: PostingBlock, following: PostingBlock) -> bool:
+    return block.size < 2 * following.size and block.size + following.size <= _LARGEST_BLOCK
+
+
+class AlignedWords:
+    """Scores of a lexical index, in the order of rows.
+
+    Parameters
+    ----------
+    lexical : the words of texts
+    rows_of : ids of texts -> their rows, -1 for texts without one
+    count : number of rows; a row without a text has no words
+    """
+
+    def __init__(self, lexical: LexicalIndex, rows_of: Callable[[Sequence[str]], NDArray[np.intp]], count: int) -> None:
+        self._lexical = lexical
+        self._rows = [rows_of(ids) for ids in lexical.ids]  # of each row of each block
+        self._count = count
+
+    def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
+        """The BM25 score of each row, shape (count,), and the full score of the question, as
+        :meth:`LexicalIndex.scored` gives them; `allowed`, shape (count,), are the rows that count.
+        """
+        masks = self._masks(allowed)
+        found = np.zeros(self._count)
+        of_blocks, full = self._lexical.scored(question, masks)
+        for rows, mask, scores in zip(self._rows, masks, of_blocks, strict=True):
+            if mask.all():
+                found[rows] = scores
+            else:
+                found[rows[mask]] = scores[mask]
+        return found, full
+
+    def scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+        """The scores of :meth:`scored`."""
+        return self.scored(question, allowed)[0]
+
+    def full_scores(self, questions: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> list[FullScore]:
+        """See :meth:`LexicalIndex.full_scores`."""
+        return self._lexical.full_scores(questions, self._masks(allowed))
+
+    def _masks(self, allowed: NDArray[np.bool_] | None) -> list[NDArray[np.bool_]]:
+        return [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in self._rows]
 
 
 class QuestionStems(NamedTuple):
@@ -515,13 +258,8 @@ def stem_weight(times: int, having: int, n: int) -> float:
 
 
 def full_score(asked: QuestionStems, having: Iterable[int], n: int, words: float, program: int) -> FullScore:
-    """See :meth:`LexicalIndex.full_scores`.
-
-    Parameters
-    ----------
-    having : how many texts have each stem of the question
-    words : of all n texts together
-    program : how many of `PROGRAM_WORDS` each text has, summed over the texts
+    """See :meth:`LexicalIndex.full_scores`: by how many texts have each stem of the question, and how many words, and
+    `PROGRAM_WORDS`, all n texts together have.
     """
     if not n:
         return NOT_KNOWN
@@ -530,24 +268,39 @@ def full_score(asked: QuestionStems, having: Iterable[int], n: int, words: float
 
 
 def length_norms(lengths: NDArray[np.float32], mean: float) -> NDArray[np.float32]:
-    """The part of BM25 that depends on a text alone, k1 (1 - b + b l / m), shape (m,).
-
-    Parameters
-    ----------
-    lengths : words of each text, shape (m,)
-    mean : mean number of words of a text, more than 0
-    """
+    """The part of BM25 that depends on a text alone, k1 (1 - b + b l / m), for each length l and the mean m > 0."""
     return BM25_K1 * (1 - BM25_B + BM25_B * lengths / mean)
 
 
 def stem_scores(weight: float, counts: NDArray[np.float64], norms: NDArray[np.float32]) -> NDArray[np.float64]:
-    """What a stem adds to the scores of texts that have it.
-
-    Parameters
-    ----------
-    weight : of the stem, see :func:`stem_weight`
-    counts : how often each text has it, shape (m,)
-    norms : their :func:`length_norms`, shape (m,)
+    """What a stem adds to the scores of the texts that have it, by its :func:`stem_weight`, how often each has it, and
+    their :func:`length_norms`, shape (m,).
     """
     scores: NDArray[np.float64] = weight * counts * (BM25_K1 + 1) / (counts + norms)
+    return scores
+
+
+def scores_of_few(term_counts: Sequence[Mapping[str, int]], question: str) -> NDArray[np.float64]:
+    """The BM25 scores of texts, shape (n,), by how often each has each term.
+
+    They are those of a :class:`LexicalIndex` of only these texts, at a third of its cost.
+
+    >>> scores_of_few([{"silk": 1, "looms": 1}, {"harbour": 2}], "Who built the loom?").round(2).tolist()
+    [0.69, 0.0]
+    """
+    scores = np.zeros(len(term_counts))
+    times_of, language, _ = question_stems(question)
+    words = list(dict.fromkeys(word for text in term_counts for word in text))
+    stem_of = {word: stem for word, stem in zip(words, stems(words, language), strict=True) if stem in times_of}
+    counts_of: dict[str, dict[int, int]] = {stem: {} for stem in times_of}
+    for row, text in enumerate(term_counts):
+        for word in text.keys() & stem_of.keys():
+            counts = counts_of[stem_of[word]]
+            counts[row] = counts.get(row, 0) + min(text[word], MOST_COUNTED)
+    lengths = np.array([sum(text.values()) for text in term_counts], np.float32)
+    norms = length_norms(lengths, float(lengths.sum(dtype=np.float64)) / max(len(term_counts), 1) or 1.0)
+    for stem, counts in counts_of.items():
+        rows, often = list(counts), np.array(list(counts.values()), np.float64)
+        weight = stem_weight(times_of[stem], len(rows), len(term_counts))
+        scores[rows] += stem_scores(weight, often, norms[rows])
     return scores

@@ -6,10 +6,9 @@ from collections.abc import Callable, Container
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-from llama_index.ragkit.text.composition import nfkc
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.scripts import MARKS, UNSPACED
-from llama_index.ragkit.text.unprinted import without_format, without_unprinted
+from llama_index.ragkit.text.unprinted import nfkc, without_format, without_unprinted
 
 __all__ = ["is_name", "mentions", "names_part", "normalise"]
 

@@ -35,12 +35,7 @@ class PackedMapping(Mapping[str, T], Generic[T]):
 
     @staticmethod
     def to_arrays(values: Mapping[str, T], plain: Callable[[T], Any] = lambda value: value) -> Arrays:
-        """The form in which values are kept.
-
-        Parameters
-        ----------
-        plain : a value -> its JSON value, which is made when it is written
-        """
+        """The form in which values are kept; `plain` gives the JSON value of each."""
         names = PackedNames.of(PackedWords(list(values)))
         packed = PackedWords([json.dumps(plain(value)) for value in values.values()])
         (letters, ends), (sums, places), (content, content_ends) = names.names.arrays, names.arrays, packed.arrays

@@ -39,7 +39,7 @@ class PackedWords(Sequence[str]):
         return np.frombuffer(self._bytes, np.uint8), self._ends
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _of_bytes, (bytes(self._bytes), self._ends)
+        return PackedWords.of_arrays, self.arrays
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -184,7 +184,3 @@ def candidates(
 
 def _encoded(word: str) -> bytes:
     return word.encode(errors="surrogatepass")
-
-
-def _of_bytes(letters: bytes, ends: NDArray[np.int64]) -> PackedWords:
-    return PackedWords.of_arrays(np.frombuffer(letters, np.uint8), ends)

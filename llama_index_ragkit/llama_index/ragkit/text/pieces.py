@@ -25,13 +25,7 @@ def batches(sizes: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def pieces_of(text: str, most: int, size_of: Callable[[str], int]) -> list[str]:
-    """A text in pieces of whole sentences, one a line; longer sentences are cut.
-
-    Parameters
-    ----------
-    most : tokens of a piece, at least 1
-    size_of : counts the tokens of a text
-    """
+    """A text in pieces of at most `most` tokens: whole sentences, one a line; longer sentences are cut."""
     sentences = [part for sentence in split_sentences(text) for part in _parts(sentence, most, size_of)]
     groups = batches([size_of(sentence) + 1 for sentence in sentences], most)
     return ["\n".join(sentences[i] for i in group) for group in groups]

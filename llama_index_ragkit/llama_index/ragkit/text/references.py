@@ -50,16 +50,8 @@ def is_reference(text: str) -> bool:
     text = text.strip()
     if len(text) > _LONGEST or not _YEAR.search(text):
         return False
-    whence = (
-        _PLACE.search(text) is not None,
-        _ADDRESS.search(text) is not None,
-        _BEGINNING.match(text) is not None,
-    )
-    whose = (
-        len(_INITIAL.findall(text)) > 1,
-        _VENUE.search(text) is not None,
-        _END.search(text) is not None,
-    )
+    whence = (_PLACE.search(text) is not None, _ADDRESS.search(text) is not None, _BEGINNING.match(text) is not None)
+    whose = (len(_INITIAL.findall(text)) > 1, _VENUE.search(text) is not None, _END.search(text) is not None)
     signs = sum(whence) + sum(whose)
     if not any(whence) or signs < 2:
         return False

@@ -103,20 +103,15 @@ def salient_terms(document: Mapping[str, int], corpus: CorpusTerms, limit: int) 
     spread evenly: ``G2 = 2 (a log(a / A) + b log(b / B))`` (Dunning 1993, Computational Linguistics 19(1)). In a corpus
     of a single document no term is salient.
 
-    Parameters
-    ----------
-    document : its counts, which are part of the corpus
-    limit : maximum number of terms
-
     Returns
     -------
-    Terms, most salient first; equal ones in the order of code points.
+    At most `limit` terms, most salient first; equal ones in the order of code points.
     """
     return _best(_salience(document, corpus))[:limit]
 
 
 def _salience(document: Mapping[str, int], corpus: CorpusTerms) -> dict[str, float]:
-    """The salient terms of a document with half their G2."""
+    """The salient terms of a document, whose counts are part of the corpus, with half their G2."""
     size = sum(document.values())
     rest = corpus.total - size
     found: dict[str, float] = {}

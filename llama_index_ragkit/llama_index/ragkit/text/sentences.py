@@ -23,34 +23,25 @@ from sentencex import segment  # type: ignore[import-untyped]
 
 from llama_index.ragkit.text.scripts import script_of
 
-__all__ = ["language_of", "sentence_spans", "split_sentences"]
+__all__ = ["LINE_END", "SENTENCE_END", "language_of", "sentence_spans", "split_sentences"]
+
+_MARKS, _CLOSING = ".!?…।؟。！？", "[\"'”’»)\\]]*"
+
+SENTENCE_END = re.compile(f"[{_MARKS}]{_CLOSING}$")
+"""At the end of a text: it ends a sentence, with a mark and what closes a quotation or a bracket after it."""
+
+LINE_END = re.compile(f"[{_MARKS}:：]{_CLOSING}$")
+"""At the end of a line: the next line does not continue it. A colon counts too, though no sentence ends there: "Who
+paid:" before a list is a whole line, but says nothing by itself.
+"""
 
 # First word of a letter's Unicode name -> language whose rules are used for its script.
 _LANGUAGES = {
-    "LATIN": "en",
-    "CYRILLIC": "ru",
-    "GREEK": "el",
-    "ARABIC": "ar",
-    "HEBREW": "he",
-    "ARMENIAN": "hy",
-    "GEORGIAN": "ka",
-    "ETHIOPIC": "am",
-    "DEVANAGARI": "hi",
-    "BENGALI": "bn",
-    "GURMUKHI": "pa",
-    "GUJARATI": "gu",
-    "ORIYA": "or",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-    "KANNADA": "kn",
-    "MALAYALAM": "ml",
-    "SINHALA": "si",
-    "MYANMAR": "my",
-    "CJK": "zh",
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "HANGUL": "ko",
-}
+    "LATIN": "en", "CYRILLIC": "ru", "GREEK": "el", "ARABIC": "ar", "HEBREW": "he", "ARMENIAN": "hy", "GEORGIAN": "ka",
+    "ETHIOPIC": "am", "DEVANAGARI": "hi", "BENGALI": "bn", "GURMUKHI": "pa", "GUJARATI": "gu", "ORIYA": "or",
+    "TAMIL": "ta", "TELUGU": "te", "KANNADA": "kn", "MALAYALAM": "ml", "SINHALA": "si", "MYANMAR": "my", "CJK": "zh",
+    "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko",
+}  # fmt: skip
 _LETTERS_READ = 500  # enough to determine the script of a text
 _WINDOW = 10_000  # characters that are segmented at once
 
@@ -69,10 +60,7 @@ _LATE_ENDS = re.compile(
 def split_sentences(text: str, language: str | None = None) -> list[str]:
     """The sentences of a text in order, without the white space around them.
 
-    Parameters
-    ----------
-    text : any text; an empty one has no sentences
-    language : ISO 639-1 code ("de", "ja"); None to choose by the script
+    `language` is an ISO 639-1 code ("de", "ja"); None to choose it by the script.
 
     >>> split_sentences("Dr. Lee paid $3.50. 很好。走吧！")
     ['Dr. Lee paid $3.50.', '很好。', '走吧！']

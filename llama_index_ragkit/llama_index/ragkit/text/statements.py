@@ -11,8 +11,7 @@ from llama_index.ragkit.text.passages import read_passage
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.references import is_reference, without_addresses
 from llama_index.ragkit.text.scripts import LETTER, UNSPACED
-from llama_index.ragkit.text.sentence_ends import LINE_END, SENTENCE_END
-from llama_index.ragkit.text.sentences import split_sentences
+from llama_index.ragkit.text.sentences import LINE_END, SENTENCE_END, split_sentences
 from llama_index.ragkit.text.unwrapping import LIST_ITEM
 
 __all__ = ["is_statement", "line_sentences", "sentences_of_prose", "without_marker"]
@@ -102,11 +101,8 @@ def line_sentences(text: str, language: str | None = None) -> list[str]:
 def sentences_of_prose(text: str, language: str | None = None) -> list[str]:
     """The sentences of a text, each on one line, without Markdown marks, lines of code and numbers of tables.
 
-    A heading stands before the first sentence below it, unless that begins with the same words.
-
-    Parameters
-    ----------
-    language : ISO 639-1 code for the sentence rules; None to choose them by the script
+    A heading stands before the first sentence below it, unless that begins with the same words. `language` is that of
+    :func:`~llama_index.ragkit.text.sentences.split_sentences`.
 
     >>> sentences_of_prose("## Lamps\\n\\n- They *burned*\\n  oil. It was dear.\\n> Who paid?")
     ['Lamps: They burned oil.', 'It was dear.', 'Who paid?']

@@ -35,8 +35,6 @@ _ANY = (1 << len(_BITS)) - 1
 def all_stems(word: str) -> dict[str, int]:
     """The stems that a word has in the languages of its script, each with a bit mask of these languages.
 
-    >>> sorted(all_stems("2024").items()) == [("2024", all_stems("서울은")["서울"])]  # the same in every language
-    True
     >>> "москв" in all_stems("москве")
     True
     """

@@ -76,7 +76,8 @@ def uncased_phrases(text: str) -> list[Mention]:
     found = [match.span() for match in (_JAPANESE if is_japanese else _KATAKANA).finditer(text)]
     found += [] if is_japanese else _chinese(text)
     found += [span for match in _SEA.finditer(text) for span in _between_thai(match)]
-    found += [span for match in _HANGUL.finditer(text) for span in _stripped(match)]
+    for word in _HANGUL.finditer(text):
+        found.append((word.start(), word.start() + len(without_particles(word.group()))))
     runs = list(_CASELESS_RUN.finditer(text))
     small = function_words(written_language(text)) if runs else frozenset()
     found += [span for run in runs for span in _between_small(run, small)]
@@ -97,10 +98,6 @@ def without_particles(word: str) -> str:
         if not ending or end - len(ending) < 2:
             return word[:end]
         end -= len(ending)
-
-
-def _stripped(match: re.Match[str]) -> Iterator[tuple[int, int]]:
-    yield match.start(), match.start() + len(without_particles(match.group()))
 
 
 def _chinese(text: str) -> list[tuple[int, int]]:

@@ -19,7 +19,7 @@ BM25, show this without labels:
 - length, the mean number of words of a chunk in hundreds, at least 1 and at most 2: one vector says less about a long
   text, while BM25 finds the words anywhere in it;
 - code, whether chunks are program code, from 0 for one word of programs in two chunks to 1 for three: questions in
-  prose share few words with it (:mod:`llama_index.ragkit.text.program_words`). It counts less, by 1 - 3 a in [0, 1],
+  prose share few words with it (:mod:`llama_index.ragkit.text.lexical_blocks`). It counts less, by 1 - 3 a in [0, 1],
   if cosines find less of this code than words do;
 - a, by how much words find the corpus's own sentences better than cosines do, measured when an index is built
   (:mod:`llama_index.ragkit.vectors.self_retrieval`): large for a model that is weak or does not know the language, less

@@ -11,15 +11,14 @@ from pydantic import ConfigDict, Field, field_validator
 
 from llama_index.ragkit import Estimate, Extraction, ExtractionContext, NodeExtractor, Steps, offload
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.llm.announcements import without_repetitions
 from llama_index.ragkit.llm.context_window import TAG_TOKENS, PromptTexts, fitted, prompt_room, window_of
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.held import TextWords
-from llama_index.ragkit.text.loops import without_repetitions
+from llama_index.ragkit.text.held import TextWords, held_prose
 from llama_index.ragkit.text.salient_terms import CorpusTerms
-from llama_index.ragkit.text.self_talk import held_prose
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.sprag.config import ContextConfig, Sections

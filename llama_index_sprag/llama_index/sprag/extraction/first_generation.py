@@ -14,8 +14,7 @@ from llama_index.ragkit.llm.announcements import plain_answer
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.held import TextWords
-from llama_index.ragkit.text.self_talk import held_prose
+from llama_index.ragkit.text.held import TextWords, held_prose
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import choice, count
 from llama_index.sprag.config import Sections

@@ -262,10 +262,7 @@ def parse_json(text: str, *, duplicates: Duplicates = "merge", truncated: Trunca
 def parse_model(text: str, model: type[M], *, duplicates: Duplicates = "merge", truncated: Truncated = "repair") -> M:
     """The first value of :func:`find_values` that is valid for a pydantic model.
 
-    Raises
-    ------
-    ParseError
-        If none is; the message gives the reason for the first.
+    If none is, a `ParseError` says why the first is not.
     """
     reason = ""
     for value in find_values(text, truncated=truncated):

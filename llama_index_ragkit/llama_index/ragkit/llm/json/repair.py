@@ -51,12 +51,9 @@ def _counted(text: str, left: list[int]) -> _CountedText:
 
 
 def repair(text: str, cut: bool) -> Any:
-    """The container that broken JSON text most likely means, objects as :class:`Pairs`, or None.
+    """The container that broken JSON text, which begins at its bracket, most likely means, objects as :class:`Pairs`.
 
-    Parameters
-    ----------
-    text : begins at the opening bracket
-    cut : whether the text ends inside the container; its last, possibly incomplete part is then dropped
+    None if it means none. If the text is cut off inside it, its last, possibly incomplete part is dropped.
     """
     letter = next((letter for letter in _LETTERS if letter not in text), None)
     if letter is None or len(text) > _MAX_CHARACTERS:

@@ -61,12 +61,8 @@ class CutError(Exception):
 
 
 def read_container(text: str, start: int) -> tuple[Any, int]:
-    """Read the strict JSON object or array that opens at `text[start]`; NaN and the infinities are numbers.
-
-    Returns
-    -------
-    value : objects are :class:`Pairs`
-    end : position after its closing bracket
+    """Read the strict JSON object or array that opens at `text[start]`: its value, with objects as :class:`Pairs`, and
+    where it ends. NaN and the infinities are numbers.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The shapes in which models write lists of texts and of triples, and the names that they give to keys.
+"""The shapes in which models write lists of texts and of triples, the names that they give to keys, and bounds.
 
 A model that is asked for `{"named_entities": ["Marie Curie"]}` may well write `[{"name": "Marie Curie"}]`,
 `{"Entities": {"person": ["Marie Curie"]}}` or "1. Marie Curie". All of these are read here, for all packages. What is
@@ -8,6 +8,7 @@ none of them raises `ValueError`, so that a reply without readable content is a 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
@@ -20,7 +21,7 @@ from pydantic import (
 )
 
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.json.output import Duplicates, Truncated, parse_model
+from llama_index.ragkit.llm.json.output import parse_model
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "TextList",
     "TextReply",
     "TripleList",
+    "bounded",
     "item_texts",
     "numbers_of",
     "read_reply",
@@ -65,18 +67,14 @@ M = TypeVar("M", bound=BaseModel)
 
 # -- texts ----------------------------------------------------------------------------------------------
 
+_MOST_ITEMS, _MOST_CHARACTERS = 100, 1_000  # of lists and texts without bounds of their own
+
 
 def texts_of(value: Any) -> list[str]:
     """A list of texts in any common shape, each text once and on one line.
 
-    Parameters
-    ----------
-    value : a list of texts, numbers, or objects with a text; an object of such lists by type, by number or by name
-
-    Raises
-    ------
-    ValueError
-        If there is something, but no text in it.
+    Shapes are lists of texts, numbers, or objects with a text, and objects of such lists by type, by number or by name.
+    A `ValueError` is raised if there is something, but no text in it.
 
     >>> texts_of([{"name": "Marie Curie", "type": "person"}, 1903, ["Paris", "place"], None])
     ['Marie Curie', '1903', 'Paris']
@@ -161,10 +159,7 @@ def squeezed(key: str) -> str:
 def triples_of(value: Any) -> list[list[str]]:
     """Triples in any common shape: lists, objects, and lines such as "a | b | c".
 
-    Raises
-    ------
-    ValueError
-        If there is something, but no triple in it.
+    A `ValueError` is raised if there is something, but no triple in it.
 
     >>> triples_of([["Ada", "met", "Babbage"], {"subject": "Ada", "predicate": "born", "object": 1815}, "a | b | c"])
     [['Ada', 'met', 'Babbage'], ['Ada', 'born', '1815'], ['a', 'b', 'c']]
@@ -214,10 +209,7 @@ def _triple_in(value: Mapping[str, Any]) -> list[str]:
 def numbers_of(value: Any) -> list[int]:
     """Whole numbers in any common shape, in order, each once: numbers, texts with one, objects with one.
 
-    Raises
-    ------
-    ValueError
-        If there is something, but no number in it.
+    A `ValueError` is raised if there is something, but no number in it.
 
     >>> numbers_of([2, "1", {"number": 4}, "Fact 7", 2])
     [2, 1, 4, 7]
@@ -362,19 +354,14 @@ def without_remarks(names: Iterable[str]) -> list[str]:
     return [_REMARK.sub("", name) or name for name in names]
 
 
-def read_reply(text: str, model: type[M], *, duplicates: Duplicates = "merge", truncated: Truncated = "repair") -> M:
+def read_reply(text: str, model: type[M]) -> M:
     """The reply as a pydantic model, read as :func:`~llama_index.ragkit.llm.json.output.parse_model` does.
 
     If it contains no JSON but a list of lines with numbers or bullets, and the model is a :class:`Reply` that may be
-    given so, these are the items.
-
-    Raises
-    ------
-    ParseError
-        If there is neither.
+    given so, these are the items. A `ParseError` is raised if there is neither.
     """
     try:
-        return parse_model(text, model, duplicates=duplicates, truncated=truncated)
+        return parse_model(text, model)
     except ParseError:
         field = model.items if issubclass(model, Reply) else ""
         items = item_texts(strip_reasoning(text)) if field else []
@@ -385,3 +372,48 @@ def read_reply(text: str, model: type[M], *, duplicates: Duplicates = "merge", t
             return model.model_validate({field: given})
         except ValueError as error:
             raise ParseError(f"The lines of the reply are no {field}: {items[0]!r}") from error
+
+
+@cache
+def bounded(model: type[BaseModel]) -> type[BaseModel]:
+    """The model with bounds in its JSON schema, which do not hold when a reply is read.
+
+    Without bounds a small model that a server holds to a schema fills a list without end. A model without an attribute
+    `bounds` is returned as it is; see :class:`Reply`. Lists and texts that it does not name get general bounds.
+    """
+    given: Mapping[str, Any] | None = getattr(model, "bounds", None)
+    if given is None:
+        return model
+
+    def schema(cls: type[BaseModel], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        plain = model.model_json_schema(*args, **kwargs)
+        _merge(plain.get("properties", {}), given)
+        _bound(plain)
+        return plain
+
+    own = {"__doc__": model.__doc__, "__module__": model.__module__, "model_json_schema": classmethod(schema)}
+    metaclass: Any = type(model)
+    twin: type[BaseModel] = metaclass(model.__name__, (model,), own)
+    return twin
+
+
+def _merge(schema: dict[str, Any], given: Mapping[str, Any]) -> None:
+    for key, value in given.items():
+        if isinstance(value, Mapping) and isinstance(schema.get(key), dict):
+            _merge(schema[key], value)
+        else:
+            schema[key] = value
+
+
+def _bound(schema: Any) -> None:
+    """Bound the lists and texts of a schema that have no bounds."""
+    if isinstance(schema, list):
+        for inner in schema:
+            _bound(inner)
+    elif isinstance(schema, dict):
+        if schema.get("type") == "array":
+            schema.setdefault("maxItems", _MOST_ITEMS)
+        elif schema.get("type") == "string" and "enum" not in schema:
+            schema.setdefault("maxLength", _MOST_CHARACTERS)
+        for inner in list(schema.values()):
+            _bound(inner)
