@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.hipporag.pagerank import hubs as hubs_module
+from llama_index.hipporag.pagerank import power_iteration
 from llama_index.hipporag.pagerank.forward_push import push, refinements, settled
 from llama_index.hipporag.pagerank.power_iteration import Walk, pagerank
 from llama_index.ragkit.errors import ConfigurationError
@@ -127,7 +127,7 @@ ROUNDING = 1e-6  # steps of the whole graph are made in single precision
 def test_every_estimate_is_within_its_bounds_and_the_last_is_exact(case, epsilon, most_hubs):
     adjacency, seeds, weights, damping = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hubs_module, "MOST_HUBS", most_hubs)
+        patch.setattr(power_iteration, "MOST_HUBS", most_hubs)
         walk = Walk.of(adjacency)
         estimates = [push(walk.ordered, seeds, weights, damping=damping, epsilon=epsilon)]
         estimates += refinements(walk.ordered, seeds, weights, damping=damping, epsilon=epsilon)
@@ -147,7 +147,7 @@ def test_an_estimate_knows_what_it_was_a_step_ago(case, most_hubs):
     """Asked of the same walk, stopped a step sooner."""
     adjacency, seeds, weights, damping = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hubs_module, "MOST_HUBS", most_hubs)
+        patch.setattr(power_iteration, "MOST_HUBS", most_hubs)
         walk = Walk.of(adjacency)
         sooner = push(walk.ordered, seeds, weights, damping=damping, epsilon=0.05)
         for estimate in refinements(walk.ordered, seeds, weights, damping=damping, epsilon=0.05):

@@ -15,7 +15,6 @@ __all__ = [
     "PAPER_GRAPHS",
     "PAPER_SEARCHES",
     "Edges",
-    "Ensemble",
     "GraphConfig",
     "Linking",
     "PassageSeeds",

@@ -9,8 +9,7 @@ from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.graph_part import GraphPart
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
+from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
 from llama_index.hipporag.graph.numbering import Numbering
 from llama_index.hipporag.graph.passage import Fact, Passage
 from llama_index.hipporag.graph.passage_edges import passage_number, phrase_number

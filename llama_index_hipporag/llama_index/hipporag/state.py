@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
-from llama_index.hipporag.graph.numbering import Numbering
-from llama_index.hipporag.graph.packed_facts import PackedFacts
+from llama_index.hipporag.graph.numbering import Numbering, PackedFacts
 from llama_index.hipporag.graph.passage import Fact, Passage
 from llama_index.hipporag.graph.synonym_search import resized
 from llama_index.hipporag.text.normalization import Normalizer, normal_form

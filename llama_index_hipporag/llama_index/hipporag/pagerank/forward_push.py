@@ -11,7 +11,7 @@ less than epsilon times its thousands of edges. Mass that returns to hubs would 
 would be some percent too low, enough to change a ranking. Hence two deviations from the paper at the end, both for
 undirected graphs:
 
-1. Every node moves its residual once more, but only to the hubs, and the walk among the hubs is solved (`hubs.py`).
+1. Every node moves its residual once more, but only to the hubs, and the walk among the hubs is solved (`Hubs`).
 These are actual walks, so p remains a lower bound. 2. The rest is spread in proportion to strength, to which a walk
 converges from any start: ordinary nodes are one step from a hub, and hubs get the share d of theirs. Mass that a hub
 has just moved to its neighbours is not part of the hubs' share, since its return is counted in 1.

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.graph_part import GraphPart
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
+from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
 from llama_index.hipporag.pagerank.forward_push import PUSH_FROM, PageRankEstimate, refinements, settled
 from llama_index.hipporag.pagerank.power_iteration import Ordered, Walk, pagerank
 from llama_index.hipporag.search.passage_scores import (

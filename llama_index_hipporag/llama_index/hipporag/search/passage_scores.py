@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.hipporag.graph.graph_part import GraphPart
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
+from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
 from llama_index.hipporag.pagerank.power_iteration import pagerank
 from llama_index.ragkit.vectors.walk_trust import lead, trust
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.graph_part import GraphPart
-from llama_index.hipporag.graph.knowledge_graph import most_passages
+from llama_index.hipporag.graph.knowledge_graph import GraphPart, most_passages
 from llama_index.hipporag.graph.passage import Fact
 from llama_index.hipporag.graph.passage_edges import (
     FACT,
