@@ -49,8 +49,7 @@ def _index(documents: int, facts: int) -> Any:
 def walk_over_six_maps() -> Iterator[dict[str, Any]]:
     """From the question's vector to ranked paths over six candidate maps: template, similarities, walk, aggregation."""
     from llama_index.pgrag.config import SearchConfig
-    from llama_index.pgrag.search.allowed import Allowed
-    from llama_index.pgrag.search.candidates import find_candidates
+    from llama_index.pgrag.search.candidates import Allowed, find_candidates
     from llama_index.pgrag.search.ranking import FactScores, score_facts
 
     index = _index(1000, 12)

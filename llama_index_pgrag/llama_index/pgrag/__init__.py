@@ -5,9 +5,8 @@ See :class:`PGRAGIndex`.
 
 from llama_index.pgrag.config import Control
 from llama_index.pgrag.explanation import CellSupport, PGRAGExplanation
-from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor
+from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor, TwoStageMindMapExtractor
 from llama_index.pgrag.extraction.outline_extractor import GivenMindMaps, OutlineExtractor
-from llama_index.pgrag.extraction.two_stage_extractor import TwoStageMindMapExtractor
 from llama_index.pgrag.index import PGRAGIndex
 from llama_index.pgrag.key_points import KeyPointsEvent
 from llama_index.pgrag.postprocessor import PGRAGPostprocessor

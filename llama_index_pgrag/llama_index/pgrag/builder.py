@@ -17,9 +17,8 @@ from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.extraction.outline_extractor import OutlineExtractor
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
-from llama_index.pgrag.map_rows import MapRows
+from llama_index.pgrag.map_rows import MapRows, pack_maps, unpack_maps
 from llama_index.pgrag.map_view import MapView
-from llama_index.pgrag.packed_maps import pack_maps, unpack_maps
 from llama_index.pgrag.records import from_record
 from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of
 from llama_index.ragkit import Builder, Change, Selection, Snapshot, SpaceRows, Steps

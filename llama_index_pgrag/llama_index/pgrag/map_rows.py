@@ -4,20 +4,25 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.maps.name_links import NodeNames
+from llama_index.pgrag.maps.name_links import MapNames, NameLinks, NodeNames
 from llama_index.pgrag.maps.names import CellNames, cell_name
 from llama_index.pgrag.search.name_edges import chunk_number, name_change, pair_numbers, phrases_in
-from llama_index.pgrag.state import FactPath, Facts, PseudoGraph, fact_paths
+from llama_index.pgrag.state import FactPath, Facts, NamesLater, PseudoGraph, fact_paths
 from llama_index.ragkit import Steps, offload
+from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.storage.graph.interface import GraphReader
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.later_mapping import LaterMapping
+from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["MapRows", "NodeRow"]
+__all__ = ["MapRows", "NodeRow", "pack_maps", "unpack_maps"]
 
 _NODES, _MAPS, _TOPICS, _NUMBERS = "pg_nodes", "pg_maps", "pg_topics", "pg_numbers"
 
@@ -221,3 +226,38 @@ def _with_topics(rows: Mapping[str, NodeRow], come: Collection[str], gone: Colle
         if present != row.present:
             found[node_id] = replace(row, present=present)
     return found
+
+
+class _WholeMaps:
+    """The maps of all nodes, made on demand."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    @cached_property
+    def graph(self) -> PseudoGraph:
+        return PseudoGraph.of(dict(self._facts.items()))
+
+
+def pack_maps(graph: PseudoGraph) -> Arrays:
+    """The arrays of a whole graph without vectors of cells."""
+    facts = PackedMapping.to_arrays(graph.of_node, lambda own: NodeRow(own).record())
+    return nested({"facts": facts, "links": graph.name_links.arrays()})
+
+
+def unpack_maps(arrays: Arrays, chunks: Snapshot) -> PseudoGraph:
+    """The graph of :func:`pack_maps`, over the same memory, with the vectors of the nodes."""
+    facts: PackedMapping[tuple[FactPath, ...]] = PackedMapping.of_arrays(part_of(arrays, "facts"), _facts)
+    whole = _WholeMaps(facts)
+    return PseudoGraph(
+        chunks,
+        maps=LaterMapping(whole, "graph.maps"),
+        map_of=LaterMapping(whole, "graph.map_of"),
+        of_node=facts,
+        names=NamesLater((MapNames(), facts)),
+        links=NameLinks.of_arrays(part_of(arrays, "links")),
+    )
+
+
+def _facts(node_id: str, record: Record) -> tuple[FactPath, ...]:
+    return NodeRow.of(node_id, record).facts

@@ -15,12 +15,10 @@ from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, NodeRow
 from llama_index.pgrag.maps.name_links import NameLinks
 from llama_index.pgrag.maps.names import cell_name
-from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.by_words import cells_by_words
-from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
-from llama_index.pgrag.search.frontier_walk import FrontierWalk, Mass
+from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector, find_candidates
 from llama_index.pgrag.search.name_edges import chunk_number
-from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
+from llama_index.pgrag.search.name_walk import NODE_SEEDS, FrontierWalk, Mass, NameWalk, walk_names, walked
 from llama_index.pgrag.search.ranking import nearness_of_nodes
 from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
 from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload

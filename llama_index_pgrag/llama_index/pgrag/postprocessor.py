@@ -11,13 +11,10 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PGRAGConfig, SearchConfig
 from llama_index.pgrag.keywords import PGRAGPostprocessorKeywords
-from llama_index.pgrag.path_nodes import outline_node
-from llama_index.pgrag.search.allowed import Allowed
+from llama_index.pgrag.path_nodes import ContextPath, context_text, outline_node
 from llama_index.pgrag.search.by_words import cells_by_words
-from llama_index.pgrag.search.candidates import Candidate, Vector
-from llama_index.pgrag.search.context import ContextPath, context_text
-from llama_index.pgrag.search.path_ranking import rank_paths
-from llama_index.pgrag.search.ranking import MergedPath, path_scores, score_facts
+from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector
+from llama_index.pgrag.search.ranking import MergedPath, path_scores, rank_paths, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, content_id, offload
 from llama_index.ragkit.index.matching import match_nodes

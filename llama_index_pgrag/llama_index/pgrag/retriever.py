@@ -17,11 +17,10 @@ from llama_index.pgrag.key_points import key_points_of
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
 from llama_index.pgrag.map_view import Asked, Gathered, MapView
 from llama_index.pgrag.page import FoundForPage
-from llama_index.pgrag.path_nodes import path_node, sources_of
+from llama_index.pgrag.path_nodes import ContextPath, Format, context_text, path_node, sources_of
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
-from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.answer import Answer
-from llama_index.pgrag.search.context import ContextPath, Format, context_text
+from llama_index.pgrag.search.candidates import Allowed
 from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
@@ -44,9 +43,9 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     Paths and source nodes are ranked by their nearness to the question, dense and lexical together, by their facts, and
     by a walk over names. The walk goes from the names in the question over the maps that share names; it counts as far
     as it can be trusted for this question (:mod:`llama_index.pgrag.search.ranking`). If it counts, the paths of an
-    answer are spread over the nodes to which it leads (:mod:`llama_index.pgrag.search.path_ranking`). Scores are in
-    [0, 1], and 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`); with
-    `ranking="support"` they are shares of the best support. They are comparable within one question; higher is better.
+    answer are spread over the nodes to which it leads. Scores are in [0, 1], and 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`); with `ranking="support"` they are shares of the
+    best support. They are comparable within one question; higher is better.
 
     Fact paths are returned as text nodes. The text is the path. The metadata hold its cells (`pgrag_path`), its
     documents (`pgrag_documents`), and the metadata that all its source nodes share (file name, page). The source nodes

@@ -17,16 +17,7 @@ from llama_index.ragkit.sql.names import name_edges
 from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 from llama_index.ragkit.text.mentions import mentions
 
-__all__ = [
-    "MENTIONED",
-    "SAID",
-    "TOPIC",
-    "chunk_number",
-    "name_change",
-    "name_number",
-    "pair_numbers",
-    "phrases_in",
-]
+__all__ = ["TOPIC", "chunk_number", "name_change", "pair_numbers", "phrases_in"]
 
 Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
 
