@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 
 from llama_index.hipporag.config import GraphConfig
-from llama_index.hipporag.graph.passage import Fact, Passage, RecordReader
+from llama_index.hipporag.graph.passage import Fact, Passage, record_reader
 from llama_index.hipporag.graph_view import FACTS, PHRASES, GraphView
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.phrase_vectors import PhraseVectors
@@ -42,7 +42,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig) -> None:
         super().__init__(storage, resources, config)
-        self._reader = RecordReader(config)
+        self._read = record_reader(config)
         self._rows = PassageGraph(storage.stores.graph(), storage.records)
         self._phrases = PhraseVectors(storage, resources, config, self._rows)
         self.graph = GraphView(storage, self._rows)
@@ -58,7 +58,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         if chunks is None:
             return HippoRAGState()
         entries = yield from self.storage.manifest.entries()
-        passages = [self._reader.read(entries[i].record if i in entries else None) for i in chunks.ids]
+        passages = [self._read(entries[i].record if i in entries else None) for i in chunks.ids]
         yield from self._remove_unknown(HippoRAGState().with_names(passages))
         phrases, facts = self._vectors
         lists = yield from self._phrases.load(phrases)
@@ -100,7 +100,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     def apply(self, state: HippoRAGState, change: Change) -> Steps[HippoRAGState]:
         """Store what is derived from a change, and return the new state."""
-        passages = [self._reader.read(change.records.get(node.node_id)) for node in change.added]
+        passages = [self._read(change.records.get(node.node_id)) for node in change.added]
         added = {node.node_id: passage for node, passage in zip(change.added, passages, strict=True)}
         before = yield from self._rows.replace({**dict.fromkeys(change.removed), **added})
         left = yield from self._without(state, change.removed, before)

@@ -1,7 +1,8 @@
 """Export of the knowledge graph: as plain rows, to networkx, and to a LlamaIndex property graph."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledNode, PropertyGraphStore, Relation
@@ -15,60 +16,32 @@ from llama_index.ragkit.steps import call
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.storage.nodes import plain_text
 
-__all__ = ["StatedFact", "facts_of", "to_networkx", "to_property_graph"]
+__all__ = ["to_networkx", "to_property_graph"]
 
 _BATCH = 1000  # nodes or relations in one call of a property graph store
 
 
-class StatedFact(NamedTuple):
-    """A fact, how often it is stated, and the passages that state it."""
-
-    fact: Fact
-    times: int
-    node_ids: list[str]
-
-
-class SynonymEdge(NamedTuple):
-    """Two phrases on each other's lists, and their cosine."""
-
-    one: str
-    other: str
-    cosine: float
+def _facts_of(state: HippoRAGState) -> Iterator[tuple[Fact, int, list[str]]]:
+    """Every fact in the order of the graph's columns, how often it is stated, and the passages that state it."""
+    statements, ids = state.graph.statements.tocsc(), state.chunks.ids
+    for fact, (start, end) in zip(state.facts, pairwise(statements.indptr), strict=True):
+        yield fact, int(statements.data[start:end].sum()), [ids[row] for row in statements.indices[start:end]]
 
 
-class PhraseMention(NamedTuple):
-    """A passage, a phrase in it, and whether the phrase is its subject."""
-
-    node_id: str
-    phrase: str
-    subject: bool
-
-
-def facts_of(state: HippoRAGState) -> Iterator[StatedFact]:
-    """Every fact, in the order of the graph's columns."""
-    statements = state.graph.statements.tocsc()
-    ids = state.chunks.ids
-    for column, fact in enumerate(state.facts):
-        rows = statements.indices[statements.indptr[column] : statements.indptr[column + 1]]
-        times = statements.data[statements.indptr[column] : statements.indptr[column + 1]]
-        yield StatedFact(fact, int(times.sum()), [ids[row] for row in rows])
-
-
-def synonym_edges_of(state: HippoRAGState) -> Iterator[SynonymEdge]:
-    """Every synonym edge, once."""
+def _synonym_edges_of(state: HippoRAGState) -> Iterator[tuple[str, str, float]]:
+    """Two phrases on each other's lists, and their cosine; each pair once."""
     upper = triu(state.graph.synonym_edges, k=1).tocoo()
     for i, j, cosine in zip(upper.row.tolist(), upper.col.tolist(), upper.data.tolist(), strict=True):
-        yield SynonymEdge(state.phrases.at(i), state.phrases.at(j), cosine)
+        yield state.phrases.at(i), state.phrases.at(j), cosine
 
 
-def mentions_of(state: HippoRAGState) -> Iterator[PhraseMention]:
-    """Every phrase of every passage."""
-    contains, about = state.graph.contains, state.graph.about
+def _mentions_of(state: HippoRAGState) -> Iterator[tuple[str, str, bool]]:
+    """Every passage with each phrase in it, and whether the phrase is its subject."""
+    about = state.graph.about
     for row, node_id in enumerate(state.chunks.ids):
-        subjects = about.indices[about.indptr[row] : about.indptr[row + 1]]
-        own = contains.indices[contains.indptr[row] : contains.indptr[row + 1]]
+        own, subjects = state.graph.phrases_of(row), about.indices[about.indptr[row] : about.indptr[row + 1]]
         for phrase, subject in zip(own.tolist(), np.isin(own, subjects).tolist(), strict=True):
-            yield PhraseMention(node_id, state.phrases.at(phrase), subject)
+            yield node_id, state.phrases.at(phrase), subject
 
 
 def to_networkx(state: HippoRAGState, texts: Mapping[str, str]) -> Any:
@@ -84,12 +57,12 @@ def to_networkx(state: HippoRAGState, texts: Mapping[str, str]) -> Any:
         exported.add_node(record.id, kind="chunk", text=texts.get(record.id, ""), document=record.ref_doc_id or "")
     for phrase in state.phrases:
         exported.add_node(("phrase", phrase), kind="phrase", text=phrase)
-    for (head, relation, tail), times, node_ids in facts_of(state):
+    for (head, relation, tail), times, node_ids in _facts_of(state):
         ends = ("phrase", head), ("phrase", tail)
         exported.add_edge(*ends, kind="fact", weight=times, relation=relation, node_ids=node_ids)
-    for one, other, cosine in synonym_edges_of(state):
+    for one, other, cosine in _synonym_edges_of(state):
         exported.add_edge(("phrase", one), ("phrase", other), kind="near", weight=cosine)
-    for node_id, phrase, subject in mentions_of(state):
+    for node_id, phrase, subject in _mentions_of(state):
         exported.add_edge(node_id, ("phrase", phrase), kind="mention", weight=1, subject=subject)
     return exported
 
@@ -105,15 +78,15 @@ def to_property_graph(state: HippoRAGState, fetch: NodeFetch, store: PropertyGra
     relations = [
         Relation(label=fact[1] or "is related to", source_id=fact[0], target_id=fact[2],
                  properties={"times": times, "node_ids": ", ".join(node_ids)})
-        for fact, times, node_ids in facts_of(state)
+        for fact, times, node_ids in _facts_of(state)
     ]  # fmt: skip
     relations += [
         Relation(label="NEAR", source_id=one, target_id=other, properties={"cosine": cosine})
-        for one, other, cosine in synonym_edges_of(state)
+        for one, other, cosine in _synonym_edges_of(state)
     ]
     relations += [
         Relation(label="MENTIONS", source_id=node_id, target_id=phrase, properties={"subject": subject})
-        for node_id, phrase, subject in mentions_of(state)
+        for node_id, phrase, subject in _mentions_of(state)
     ]
     whole = [relation for relation in relations if relation.source_id in known and relation.target_id in known]
     for start in range(0, len(nodes), _BATCH):

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 
 from llama_index.hipporag.config import SearchConfig
@@ -22,7 +21,6 @@ from llama_index.hipporag.state import HippoRAGState, extracts_terms, facts_of
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
-from llama_index.ragkit.index.matching import match_nodes, matched_in
 from llama_index.ragkit.steps import immediate, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.vectors.nearness import Nearness
@@ -115,11 +113,6 @@ class WholeGraph:
         return Prepared(queries, self.graph, seeds, near)
 
     @immediate
-    def matched(self, nodes: Sequence[NodeWithScore]) -> list[str | None]:
-        """For each node, its id in the index, found by its id or its text; None for others."""
-        return match_nodes(nodes, self.state.chunks)
-
-    @immediate
     def around(
         self, ids: Sequence[str | None], seeds: QuerySeeds, node_weight: float
     ) -> tuple[Graph, Ints, QuerySeeds]:
@@ -205,10 +198,6 @@ class ReadGraph:
             nearness = yield from query.nearness(self.config.lexical_weight)
         return Prepared([query], part, [linked], [nearness])
 
-    def matched(self, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
-        """See :meth:`WholeGraph.matched`."""
-        return (yield from self.view.matched(nodes))
-
     def around(
         self, ids: Sequence[str | None], seeds: QuerySeeds, node_weight: float
     ) -> Steps[tuple[Graph, Ints, QuerySeeds]]:
@@ -281,10 +270,6 @@ class GraphView:
         self._storage = storage
         self.rows = rows
         self.space = storage.space
-
-    def matched(self, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
-        """For each node, its id in the index, found by its id or its text; None for others."""
-        return (yield from matched_in(self._storage, nodes))
 
     @property
     def passages(self) -> int:

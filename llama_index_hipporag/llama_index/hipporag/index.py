@@ -11,7 +11,7 @@ from llama_index.hipporag.export import to_networkx, to_property_graph
 from llama_index.hipporag.extraction.noun_phrase_extractor import NounPhraseExtractor
 from llama_index.hipporag.extraction.openie_extractor import OpenIEExtractor
 from llama_index.hipporag.keywords import HippoRAGKeywords, HippoRAGRetrieverKeywords
-from llama_index.hipporag.page import page_of, rows_to_show
+from llama_index.hipporag.page import page_of
 from llama_index.hipporag.retriever import HippoRAGRetriever
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection, register_index
@@ -168,9 +168,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
         state = self.state if query is None else query.found.state
         allowed = selection.allowed(state.chunks)
         graph = state.visible(allowed) if query is None else query.found.graph
-        phrases, passages = rows_to_show(state, graph, allowed, query)
-        texts = run_steps(texts_of(passages, self.storage.get_node))
-        return page_of(state, graph, allowed, texts, query, phrases, passages)
+        return run_steps(page_of(state, graph, allowed, query, self.storage.get_node))
 
 
 register_index(HippoRAGIndex)

@@ -1,7 +1,7 @@
 """`PassageGraph`: the passages of an index as rows of a graph, in which each adds and removes its own part."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -106,11 +106,9 @@ class PassageGraph:
         stored = yield from self._records.get_many(_NUMBERS, map(str, numbers.tolist()))
         return [record["id"] for record in stored.values()]
 
-    @contextmanager
-    def reader(self) -> Iterator[GraphReader]:
+    def reader(self) -> AbstractContextManager[GraphReader]:
         """A reader that sees one state of the graph."""
-        with self._rows.reader() as reader:
-            yield reader
+        return self._rows.reader()
 
 
 def _content(passage: Passage) -> dict[str, Any]:

@@ -176,8 +176,7 @@ class HippoRAGState:
 
     def with_lists(self, lists: csr_matrix) -> "HippoRAGState":
         """The state with lists of similar phrases, for the first phrases or for all."""
-        graph = self.graph.extended([], [], [], [], [], resized(lists, len(self.phrases)))
-        return replace(self, graph=graph)
+        return replace(self, graph=replace(self.graph, synonym_lists=resized(lists, len(self.phrases))))
 
     def with_names(self, passages: Sequence[Passage]) -> "HippoRAGState":
         """The state with numbers for the phrases and facts of passages."""
@@ -207,7 +206,3 @@ class HippoRAGState:
     @cached_property
     def _restricted(self) -> RecentMasks[KnowledgeGraph]:
         return RecentMasks(FEW)
-
-    def ordered(self, passages: Sequence[int]) -> list[int]:
-        """Passages in canonical order, which breaks ties."""
-        return sorted(passages, key=lambda row: (self.chunks.records[row].key, self.chunks.records[row].id))

@@ -92,6 +92,11 @@ class KnowledgeGraph:
         """Numbers of passages, phrases and facts."""
         return self.named.shape[0], self.named.shape[1], self.statements.shape[1]
 
+    def phrases_of(self, passage: int) -> Rows:
+        """The phrases of a passage, as rows."""
+        start, end = self.contains.indptr[passage : passage + 2]
+        return np.asarray(self.contains.indices[start:end], np.int64)
+
     # -- changes ------------------------------------------------------------------------------------
 
     def extended(

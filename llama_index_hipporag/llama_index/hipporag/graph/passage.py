@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from llama_index.hipporag.config import GraphConfig
 from llama_index.hipporag.text.normalization import normal_form
 
-__all__ = ["Fact", "Passage", "RecordReader", "read_record"]
+__all__ = ["Fact", "Passage", "read_record", "record_reader"]
 
 Fact = tuple[str, str, str]
 
@@ -78,14 +78,7 @@ def _phrases(values: Any, normalised: Callable[[str], str]) -> list[str]:
     return [phrase for text in texts if (phrase := normalised(text))]
 
 
-class RecordReader:
+def record_reader(config: GraphConfig) -> Callable[[Mapping[str, Any] | None], Passage]:
     """Reads records by the parameters of a graph; texts that soon occur again are normalised once."""
-
-    def __init__(self, config: GraphConfig) -> None:
-        self._config = config
-        self._normalised = lru_cache(_REMEMBERED)(normal_form(config.normalizer))
-
-    def read(self, record: Mapping[str, Any] | None) -> Passage:
-        """A record as phrases and facts."""
-        config = self._config
-        return read_record(record or {}, self._normalised, config.entity_nodes, empty=config.normalizer == "legacy")
+    normalised, empty = lru_cache(_REMEMBERED)(normal_form(config.normalizer)), config.normalizer == "legacy"
+    return lambda record: read_record(record or {}, normalised, config.entity_nodes, empty)
