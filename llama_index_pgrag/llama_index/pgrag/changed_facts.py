@@ -1,42 +1,20 @@
-"""The facts of nodes after a write, and the cells of their maps."""
+"""The facts of nodes after a write."""
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from llama_index.pgrag.maps.mind_map import path_text
 from llama_index.pgrag.records import from_record, is_unverified, lost_texts, other_sources, without_texts
-from llama_index.pgrag.state import KINDS, FactPath, MindMap, fact_paths
+from llama_index.pgrag.state import FactPath, fact_paths
 from llama_index.ragkit import Change, Steps
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.storage.index_storage import IndexStorage
 
-__all__ = ["MapCell", "cells_of", "facts_after", "facts_of", "report_unverified"]
+__all__ = ["facts_after", "facts_of", "report_unverified"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class MapCell:
-    """The stored parts of a cell: the text that is embedded, its sort key, its metadata."""
-
-    text: str
-    key: str
-    metadata: dict[str, Any] = field(default_factory=dict)
-
-
-def cells_of(maps: Mapping[str, MindMap], topic_ids: Iterable[str]) -> dict[str, dict[str, MapCell]]:
-    """The cells of some maps: kind -> id -> cell."""
-    cells: dict[str, dict[str, MapCell]] = {kind: {} for kind in KINDS}
-    for topic_id in sorted(topic_ids):
-        found = maps[topic_id]
-        cells["topics"][topic_id] = MapCell(found.topic, found.key)
-        cells["routes"].update((i, MapCell(path_text(path), found.key)) for i, path in sorted(found.routes.items()))
-        for fact in found.facts:
-            cells["facts"][fact.id] = MapCell(fact.text, fact.key, {"node": fact.node_id, "topic": topic_id})
-    return cells
 
 
 def report_unverified(change: Change) -> None:

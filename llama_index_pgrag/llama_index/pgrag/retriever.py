@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType, TextNode
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
 from llama_index.pgrag.builder import MapBuilder
@@ -21,7 +21,7 @@ from llama_index.pgrag.path_nodes import ContextPath, Format, context_text, path
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
 from llama_index.pgrag.search.answer import Answer
 from llama_index.pgrag.search.candidates import Allowed
-from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
+from llama_index.pgrag.search.ranking import node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.index.chunk_scores import ChunkScores
@@ -163,12 +163,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         ranking = ((result.fact.id, result.score) for result in answer.results)
         path_of = {result.fact.id: result for result in answer.results}
         read = yield from self._index.storage.get_nodes(sources_of(answer.results[: answer.wanted]))
-        return (yield from self._take_best(ranking, partial(self._path_node, path_of, read)))
-
-    def _path_node(
-        self, path_of: Mapping[str, MergedPath], read: Mapping[str, BaseNode], fact_id: str
-    ) -> Steps[TextNode]:
-        return (yield from path_node(path_of[fact_id], partial(_fetched, read, self._index.storage.get_node)))
+        fetch = partial(_fetched, read, self._index.storage.get_node)
+        return (yield from self._take_best(ranking, lambda fact_id: path_node(path_of[fact_id], fetch)))
 
     def _on_page(self, found: Answer) -> FoundForPage:
         graph = found.graph if not self._index.storage.is_whole else None

@@ -24,7 +24,7 @@ from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["KINDS", "FactPath", "Facts", "MindMap", "PseudoGraph", "fact_paths", "maps_of"]
+__all__ = ["KINDS", "FactPath", "Facts", "MapCell", "MindMap", "PseudoGraph", "cells_of", "fact_paths", "maps_of"]
 
 KINDS = ("topics", "routes", "facts")  # the cells of a mind map; each kind has its own vector space
 
@@ -347,3 +347,24 @@ def maps_of(facts: Iterable[FactPath]) -> dict[str, MindMap]:
         own.sort(key=lambda fact: fact.order)
         found[topic_id] = MindMap(topic_id, own[0].path[0], own[0].document, tuple(own))
     return found
+
+
+@dataclass(frozen=True)
+class MapCell:
+    """The stored parts of a cell: the text that is embedded, its sort key, its metadata."""
+
+    text: str
+    key: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def cells_of(maps: Mapping[str, MindMap], topic_ids: Iterable[str]) -> dict[str, dict[str, MapCell]]:
+    """The cells of some maps: kind -> id -> cell."""
+    cells: dict[str, dict[str, MapCell]] = {kind: {} for kind in KINDS}
+    for topic_id in topic_ids:
+        found = maps[topic_id]
+        cells["topics"][topic_id] = MapCell(found.topic, found.key)
+        cells["routes"].update((i, MapCell(path_text(path), found.key)) for i, path in sorted(found.routes.items()))
+        for fact in found.facts:
+            cells["facts"][fact.id] = MapCell(fact.text, fact.key, {"node": fact.node_id, "topic": topic_id})
+    return cells
