@@ -124,10 +124,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     ) -> Steps[HippoRAGState]:
         """Delete the vectors of phrases and facts that no passage has any more.
 
-        Parameters
-        ----------
-        removed : the removed chunks
-        before : the earlier passages of changed chunks, if the graph has rows
+        If the graph has rows, `before` has the earlier passages of changed chunks.
         """
         rows = state.chunks.rows_of(list(removed))
         left, phrases, facts = state.without(rows[rows >= 0].astype(np.int64))

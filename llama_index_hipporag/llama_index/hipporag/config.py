@@ -176,17 +176,7 @@ class SearchConfig:
             )
 
     def check_reading(self, is_whole: bool) -> None:
-        """Check that an index can be searched.
-
-        Parameters
-        ----------
-        is_whole : whether the whole index is in memory
-
-        Raises
-        ------
-        ConfigurationError
-            If it is not, and an option needs it.
-        """
+        """Raise a `ConfigurationError` if an index is not whole in memory, and an option needs it."""
         if not is_whole and self.passage_seeds == "each":
             raise ConfigurationError(
                 "passage_seeds='each' starts a walk from every passage, so the whole index must be in memory: "

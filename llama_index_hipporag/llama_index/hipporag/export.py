@@ -45,12 +45,7 @@ def _mentions_of(state: HippoRAGState) -> Iterator[tuple[str, str, bool]]:
 
 
 def to_networkx(state: HippoRAGState, texts: Mapping[str, str]) -> Any:
-    """Chunks and phrases, with the edges between them.
-
-    Parameters
-    ----------
-    texts : the text of every chunk that has one
-    """
+    """Chunks with their texts, and phrases, with the edges between them."""
     networkx = need("networkx", "to_networkx()", "llama-index-hipporag[networkx]")
     exported = networkx.MultiDiGraph()
     for record in state.chunks.records:

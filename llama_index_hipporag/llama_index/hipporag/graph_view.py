@@ -54,13 +54,7 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class WholeGraph:
-    """A graph in memory, restricted to what a question may see.
-
-    Attributes
-    ----------
-    state : the whole index
-    graph : the graph of the passages that may be returned
-    """
+    """A graph in memory: the state of the whole index, and the graph of the passages that a question may see."""
 
     state: HippoRAGState
     graph: KnowledgeGraph
@@ -104,39 +98,20 @@ class WholeGraph:
     def prepared(
         self, queries: Sequence[Query[HippoRAGState]], seeds: Sequence[QuerySeeds], near: Sequence[Nearness | None]
     ) -> Prepared:
-        """The graph for the walks of questions.
-
-        Parameters
-        ----------
-        seeds, near : of each question; None if it needs no nearness
-        """
+        """The graph for the walks of questions."""
         return Prepared(queries, self.graph, seeds, near)
 
     @immediate
     def around(
         self, ids: Sequence[str | None], seeds: QuerySeeds, node_weight: float
     ) -> tuple[Graph, Ints, QuerySeeds]:
-        """The graph for a walk from some passages, their rows (-1 if unknown), and the seeds besides them.
-
-        Parameters
-        ----------
-        ids : in their order; None for a passage that is not in the index
-        node_weight : see :func:`~llama_index.hipporag.search.passage_scores.rescored`
-        """
+        """The graph for a walk from some passages, their rows (-1 for unknown ones), and the seeds besides them."""
         return self.graph, self.state.chunks.rows_of([each or "" for each in ids]).astype(np.int64), seeds
 
 
 @dataclass(frozen=True)
 class ReadGraph:
-    """A graph of which a question reads only a part; its methods are those of :class:`WholeGraph`.
-
-    Attributes
-    ----------
-    view : of the index
-    question : reads the rows
-    selection : which passages may be returned
-    state : without passages
-    """
+    """A graph of which a question reads only a part; its methods are those of :class:`WholeGraph`."""
 
     view: "GraphView"
     question: QuestionGraph
@@ -259,12 +234,7 @@ AskedGraph: TypeAlias = WholeGraph | ReadGraph
 
 
 class GraphView:
-    """Reads the parts of an index's graph that questions and writes need.
-
-    Parameters
-    ----------
-    storage, rows : of the index
-    """
+    """Reads the parts of an index's graph that questions and writes need."""
 
     def __init__(self, storage: IndexStorage, rows: PassageGraph) -> None:
         self._storage = storage
@@ -284,13 +254,7 @@ class GraphView:
     def asked(
         self, state: HippoRAGState, allowed: Mask | None, selection: Selection, config: SearchConfig
     ) -> Steps[AskedGraph]:
-        """The graph, restricted to what a question may see.
-
-        Parameters
-        ----------
-        state, allowed : for an index in memory, the whole index and a mask of the chunks that may be returned
-        selection : for other indexes, the chunks that may be returned
-        """
+        """The graph, restricted to what a question may see: by the mask in memory, by the selection in stores."""
         if not self.rows.is_stored:
             return WholeGraph(state, (yield from offload(state.visible, allowed)))
         state = replace(state, has_terms=self.has_terms)

@@ -33,13 +33,7 @@ def page_of(
 ) -> Steps[Page]:
     """Phrases, the facts and synonym edges between them, and passages; the paths to the last answer are highlighted.
 
-    Those of the last answer and of the paths to it come first.
-
-    Parameters
-    ----------
-    graph : that of the allowed passages
-    allowed : shape (number of passages,), those that may be shown; None for all
-    query : the last query and its search result, if any
+    Those of the last answer and of the paths to it come first. `graph` is that of the allowed passages.
     """
     ids = state.chunks.ids
     rows: list[int] = np.argsort(-graph.frequency, kind="stable").tolist()

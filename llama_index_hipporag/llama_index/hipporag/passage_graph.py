@@ -77,12 +77,7 @@ class PassageGraph:
         return before
 
     def relist(self, before: Lists, after: Lists) -> Steps[None]:
-        """Store lists of similar phrases in place of others.
-
-        Parameters
-        ----------
-        before, after : phrase -> phrases on its list, with their cosines
-        """
+        """Store lists of similar phrases, phrase -> phrases with their cosines, in place of others."""
         gone, new = list_rows(before, -1), list_rows(after)
         both = EdgeChange.together([gone.change, new.change])
         yield from offload(self._rows.change, both, {**gone.labels, **new.labels})

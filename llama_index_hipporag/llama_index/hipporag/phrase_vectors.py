@@ -38,11 +38,6 @@ class PhraseVectors:
 
     A list is stored before the rows of the phrases on it, so that :meth:`load` can repair the remains of a killed
     write: a list with a phrase that has no row is recomputed, since it may lack an entry.
-
-    Parameters
-    ----------
-    storage, resources, config : of the index
-    rows : its graph
     """
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig, rows: PassageGraph) -> None:

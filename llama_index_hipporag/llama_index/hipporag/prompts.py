@@ -165,12 +165,7 @@ THOUGHT_PROMPT = with_example(
 
 
 def thought_prompt(demonstrations: Sequence[tuple[str, str, Sequence[str]]]) -> ChatPromptTemplate:
-    """The prompt for a thought, with whole chains as worked examples, one turn per step.
-
-    Parameters
-    ----------
-    demonstrations : passages, question and steps of each example
-    """
+    """The prompt for a thought, with whole chains (passages, question, steps) as worked examples, one turn per step."""
     turns = []
     for passages, question, thoughts in demonstrations:
         asked = "\n\n".join([passages, question, "Steps so far:\n(none)", "Next step, one sentence:"])

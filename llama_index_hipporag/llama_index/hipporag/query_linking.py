@@ -69,9 +69,7 @@ class Linker:
     def link(self, graph: AskedGraph, question: str, vector: Floats | None = None) -> Steps[QuerySeeds]:
         """The seeds of the walk for a question; none, with the reason, if a language model fails.
 
-        Parameters
-        ----------
-        vector : of the question, needed only for linking by facts
+        Only linking by facts needs the vector of the question.
         """
         try:
             return (yield from self._linked(graph, question, vector))

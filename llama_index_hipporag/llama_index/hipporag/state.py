@@ -58,12 +58,7 @@ def fact_text(fact: Fact) -> str:
 
 
 def extracts_terms(components: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether a graph has terms in lower case: it does unless its extractor is set to extract none.
-
-    Parameters
-    ----------
-    components : role -> fingerprint, of the struct
-    """
+    """Whether a graph has terms in lower case, by the fingerprints of its components: unless it extracts none."""
     return components.get("extractor", {}).get("terms") != "false"
 
 
@@ -125,13 +120,7 @@ class HippoRAGState:
         lists: csr_matrix | None = None,
         has_terms: bool = True,
     ) -> "HippoRAGState":
-        """The state of all chunks of an index, or some.
-
-        Parameters
-        ----------
-        passages : the phrases and facts of each chunk
-        lists : of similar phrases, for those with a vector
-        """
+        """The state of some chunks, each with its passage; `lists` are the similar phrases of those with vectors."""
         phrases, facts = phrase_vectors or Snapshot.empty(), fact_vectors or Snapshot.empty()
         # Phrases with a vector come first, in the order of their vectors.
         numbered = Numbering(record.key for record in phrases.records)

@@ -227,9 +227,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     ) -> Steps[dict[str, tuple[SuperNodes, SuperNodes]]]:
         """Store the new cells, and bring the super nodes up to date.
 
-        Returns
-        -------
-        For each kind with super nodes, the super nodes of the components that may have changed, before and after.
+        Returns, by kind, the super nodes of the components that may have changed, before and after.
         """
         cells = cells_of(graph.maps, sorted(topic_ids))
         yield from self._describe(cells["facts"])

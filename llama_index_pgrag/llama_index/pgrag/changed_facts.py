@@ -44,9 +44,7 @@ def facts_after(change: Change, storage: IndexStorage, resources: Resources) -> 
 def facts_of(entries: Mapping[str, Any], around: Mapping[str, Any]) -> dict[str, tuple[FactPath, ...]]:
     """The facts of nodes from their entries in the manifest.
 
-    Parameters
-    ----------
-    around : the entries of all nodes that may have been read together with these, including these
+    `around` has the entries of all nodes that may have been read together with these, and of these.
     """
     by_document: defaultdict[str | None, dict[str, Any]] = defaultdict(dict)
     for node_id, entry in around.items():

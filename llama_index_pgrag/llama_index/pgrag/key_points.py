@@ -49,10 +49,7 @@ def key_points_of(
 ) -> Steps[tuple[list[str], str]]:
     """The key points of a question; and if the LLM call failed, why the question itself is the only one.
 
-    Parameters
-    ----------
-    complete : (how to parse the reply, variables of the prompt "key_points") -> steps of the parsed reply; called only
-        with key_points="llm"
+    `complete` asks the LLM with the prompt "key_points"; it is called only with `key_points="llm"`.
     """
     question = bundle.query_str
     fallback = ""

@@ -127,12 +127,6 @@ class MapRows:
         """The maps that a write changes, and the rows of the nodes that it replaces.
 
         If all maps are in memory, this returns all maps and no rows.
-
-        Parameters
-        ----------
-        state : the whole index, if it is in memory
-        facts : the new facts of nodes
-        removed : ids of removed nodes
         """
         if not self.are_kept:
             return state, {}
@@ -150,12 +144,8 @@ class MapRows:
         """Store the rows of nodes after a write; call it within a transaction.
 
         An added or removed topic changes the links of the nodes that mention its name, so these are also read.
-
-        Parameters
-        ----------
-        replaced : the rows of nodes that are removed or replaced
-        facts : the facts of new nodes
-        before, after : the maps that change, see :meth:`around`
+        `replaced` are the rows of removed or replaced nodes, `facts` those of new nodes, `before` and `after` the maps
+        of :meth:`around`.
         """
         if not self.are_kept:
             return

@@ -42,13 +42,7 @@ Ints = NDArray[np.int64]
 
 
 class Asked(NamedTuple):
-    """A question and its key points.
-
-    Attributes
-    ----------
-    vector : of the question
-    texts, points : the key points, and their vectors
-    """
+    """The vector of a question, its key points, and their vectors."""
 
     vector: Vector
     texts: list[str]
@@ -78,14 +72,7 @@ class Gathered:
 
 
 class NearCells(NamedTuple):
-    """The maps that a question searches, and the facts near to its key points.
-
-    Attributes
-    ----------
-    candidates : the maps
-    nodes : of the maps, and of the facts
-    super_topics, super_facts : the super nodes that were walked
-    """
+    """The maps that a question searches; their nodes, and those of near facts; and the super nodes that were walked."""
 
     candidates: Sequence[Candidate]
     nodes: Sequence[str]
@@ -94,13 +81,7 @@ class NearCells(NamedTuple):
 
 
 class MapView:
-    """Gives questions the maps that they need: all maps if they are in memory, otherwise a part.
-
-    Parameters
-    ----------
-    storage, rows, fusions : of the index
-    has_words : whether its cells are compared by their words if a search does not need their vectors
-    """
+    """Gives questions the maps that they need: all maps if they are in memory, otherwise a part."""
 
     def __init__(
         self, storage: IndexStorage, rows: MapRows, fusions: Mapping[str, FusionRows], has_words: Callable[[], bool]
@@ -115,9 +96,7 @@ class MapView:
     def gathered(self, query: Query[PseudoGraph], asked: Asked, config: SearchConfig) -> Steps[Gathered]:
         """The chunks near to a question, to its key points or to its names, and their maps.
 
-        Parameters
-        ----------
-        query : the question; if the maps are not in memory, with the chunks near to it
+        If the maps are not in memory, the query has the chunks near to it.
         """
         if isinstance(query.contents, ViewContents):
             part = self._part(self.by_words(config), query.contents.selection)
@@ -126,12 +105,7 @@ class MapView:
         return (yield from offload(_of_whole, query, asked, config, near, self.by_words(config)))
 
     def of_documents(self, state: PseudoGraph, nodes: Sequence[BaseNode]) -> Steps[PseudoGraph]:
-        """The maps of the documents of some chunks, or of those that they are copies of, and perhaps others.
-
-        Parameters
-        ----------
-        state : the whole index, if it is in memory
-        """
+        """The maps of the documents of some chunks, or of those that they are copies of, and perhaps others."""
         part = self._part(self.by_words(SearchConfig()), Selection())
         if not part.rows.are_kept:
             return state
@@ -165,14 +139,7 @@ def _by_words(
 
 @dataclass(frozen=True)
 class _Part:
-    """Reads parts of the maps of an index.
-
-    Attributes
-    ----------
-    storage, rows, fusions : of the index
-    by_words : whether cells are compared by their words
-    selection : which chunks count
-    """
+    """Reads parts of the maps of an index, of the selected chunks."""
 
     storage: IndexStorage
     rows: MapRows
@@ -239,10 +206,7 @@ class _Part:
     def near_cells(self, asked: Asked, config: SearchConfig, wanted: int, shown: Sequence[str]) -> Steps[NearCells]:
         """The maps of :func:`~llama_index.pgrag.search.candidates.find_candidates`, and the facts near to key points.
 
-        Parameters
-        ----------
-        wanted : how many facts must be in the right order
-        shown : chunks near to the question
+        `wanted` facts must be in the right order; `shown` are chunks near to the question.
         """
         facts, topic_of, owners = yield from self._near_facts(
             asked.points, max(wanted, _FEWEST, config.seed_facts), shown
@@ -362,12 +326,9 @@ class _Part:
     def graph(
         self, chunks: Snapshot, cells: NearCells | None = None
     ) -> Steps[tuple[PseudoGraph, Mapping[str, NodeRow]]]:
-        """The graph of only these chunks, with the vectors that a walk over its candidate maps needs; and the rows of
-        the chunks.
+        """The graph of only these chunks, with the vectors that a walk over its candidate maps needs; and their rows.
 
-        Parameters
-        ----------
-        cells : the cells by which the chunks were found; None if all of their maps are candidates
+        `cells` are those by which the chunks were found; None if all of their maps are candidates.
         """
         rows = yield from self._passing_rows((yield from self.rows.nodes(chunks.ids)))
         of_node = {node_id: row.facts for node_id, row in rows.items()}

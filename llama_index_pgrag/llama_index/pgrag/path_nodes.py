@@ -26,13 +26,7 @@ def path_node(result: MergedPath, fetch: NodeFetch) -> Steps[TextNode]:
 
 
 def outline_node(name: str, text: str, topic: str, whole: MergedPath, fetch: NodeFetch) -> Steps[TextNode]:
-    """The outline of some paths of a topic as a node.
-
-    Parameters
-    ----------
-    name : the id of the node
-    whole : the paths, merged into one result
-    """
+    """The outline `text` of some paths of a topic as a node; `whole` has the paths, merged into one result."""
     metadata = {"pgrag_topic": topic, "pgrag_documents": whole.documents}
     return (yield from _citable(derived_node(name, text, metadata, whole.sources), whole, fetch))
 
@@ -72,14 +66,7 @@ Format = Literal["outline", "json"]
 
 @dataclass(frozen=True)
 class ContextPath:
-    """A fact path of a context.
-
-    Attributes
-    ----------
-    path : topic, routes, fact
-    documents : ids of its source documents
-    score : the retriever's score
-    """
+    """A fact path of a context, with the ids of its source documents and the retriever's score."""
 
     path: Path
     documents: tuple[str, ...] = ()

@@ -83,12 +83,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     def _replaced(
         self, nodes: list[NodeWithScore], bundle: QueryBundle | None, points: list[Vector] | None
     ) -> Steps[list[NodeWithScore]]:
-        """The kept nodes and the outlines.
-
-        Parameters
-        ----------
-        points : the vectors of the key points; None without a question
-        """
+        """The kept nodes and the outlines; without a question there are no vectors of key points."""
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
         builder: MapBuilder = index.builder  # type: ignore[assignment]
         contents = yield from index.writer.recovered()

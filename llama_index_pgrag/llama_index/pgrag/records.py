@@ -56,12 +56,7 @@ def read_together(records: Sequence[dict[str, Any]], maps: Sequence[NodeMap], te
 
 
 def other_sources(records: Mapping[str, dict[str, Any]]) -> dict[str, dict[int, list[str]]]:
-    """The other nodes whose texts cells need: node -> path -> other nodes; `TOPIC` is for all paths of a node.
-
-    Parameters
-    ----------
-    records : of the nodes of a document
-    """
+    """The nodes of a document whose texts cells of others need: node -> path, or `TOPIC` for all its paths -> nodes."""
     holder = {(record.get("read_with"), record.get("text")): node_id for node_id, record in sorted(records.items())}
     found: dict[str, dict[int, list[str]]] = {}
     for node_id, record in records.items():
@@ -74,12 +69,7 @@ def other_sources(records: Mapping[str, dict[str, Any]]) -> dict[str, dict[int, 
 
 
 def lost_texts(records: Mapping[str, dict[str, Any]]) -> dict[str, set[str]]:
-    """For each node of a document, the texts that its cells need and that no node read with it still has.
-
-    Parameters
-    ----------
-    records : the current records of the document's nodes
-    """
+    """For each node of a document, the texts that its cells need and that no node read with it still has."""
     there = {(record.get("read_with"), record.get("text")) for record in records.values()}
     lost = {}
     for node_id, record in records.items():

@@ -143,12 +143,7 @@ class NamesLater:
         return NamesLater, ((self.now, {}),) if earlier.nodes else ((earlier, dict(since.items())),)
 
     def changed(self, facts: Facts, links: NameLinks | None) -> "NamesLater":
-        """The names after a further write.
-
-        Parameters
-        ----------
-        links : as they were before it, if a question has asked for them
-        """
+        """The names after a further write; `links` as they were before it, if a question has asked for them."""
         links = self.links if links is None else replace(links)  # without what was computed from it
         earlier, since = self.pending
         return NamesLater((earlier, {**dict(since.items()), **facts}), links)
@@ -260,17 +255,9 @@ class PseudoGraph:
         return replace(part, fused=fused)
 
     def changed(self, new: Facts, removed: Collection[str] = ()) -> tuple["PseudoGraph", dict[str, list[str]]]:
-        """The graph after a write; vectors and super nodes stay as they were.
+        """The graph after a write, equal to that of all remaining nodes written at once; vectors and super nodes stay.
 
-        Parameters
-        ----------
-        new : the facts of nodes, which replace earlier ones
-        removed : ids of nodes that no longer have facts
-
-        Returns
-        -------
-        graph : equal to the graph of all remaining nodes, written at once
-        dropped : kind of cell -> ids that were removed
+        New facts replace earlier ones of the same nodes. Also returns the removed cells: kind -> ids.
         """
         forget = bool(removed) or not self.of_node.keys().isdisjoint(new)
         maps = LayeredMapping.over(self.maps, forget)
@@ -311,13 +298,7 @@ def fact_paths(
     paths: Iterable[Path],
     others: Mapping[int, Collection[str]] = MappingProxyType({}),
 ) -> tuple[FactPath, ...]:
-    """The facts of a node.
-
-    Parameters
-    ----------
-    key : canonical sort key of the node
-    others : see :func:`~llama_index.pgrag.records.other_sources`
-    """
+    """The facts of a node with this sort key; `others` as in :func:`~llama_index.pgrag.records.other_sources`."""
     paths = list(paths)
     topic_ids = {
         topic: content_id("topic", "document" if document else "node", document or node_id, topic)

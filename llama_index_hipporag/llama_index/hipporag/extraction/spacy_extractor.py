@@ -93,12 +93,7 @@ def parsed(pipeline: Any, passages: Sequence[PassageText]) -> list[NounPhrases |
 
 
 class BatchReader:
-    """Reads passages with a pipeline in batches, each on the first request for one of its passages. Thread-safe.
-
-    Parameters
-    ----------
-    passages : roughly in the order of the requests
-    """
+    """Reads passages in batches, each on the first request for a passage of it; roughly in their order. Thread-safe."""
 
     def __init__(self, pipeline: Any, passages: Iterable[PassageText] = ()) -> None:
         self._pipeline = pipeline

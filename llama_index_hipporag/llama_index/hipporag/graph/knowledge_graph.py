@@ -120,12 +120,7 @@ class KnowledgeGraph:
         )
 
     def without(self, passages: Rows) -> tuple["KnowledgeGraph", Rows, Rows]:
-        """The graph without these passages, and without phrases and facts that no other passage has.
-
-        Returns
-        -------
-        The graph, and the columns of the removed phrases and facts.
-        """
+        """The graph without these passages, and the phrases and facts that only they had; and the columns of these."""
         keep = np.ones(self.shape[0], np.bool_)
         keep[passages] = False
         left = replace(self, named=self.named[keep], about=self.about[keep], statements=self.statements[keep])
@@ -270,14 +265,10 @@ class KnowledgeGraph:
         return Walk.of(weights)
 
     def without_common(self, share: float) -> "KnowledgeGraph":
-        """The same graph, in which phrases of more than this share of the passages join nothing.
+        """The same graph, in which phrases of more than this share of the passages, in (0, 1], join nothing.
 
         A phrase that is nearly everywhere, such as the header of every page, joins all passages and does not tell them
         apart. The rows and columns stay, and passages keep their other phrases, as phrases that they name.
-
-        Parameters
-        ----------
-        share : largest share of the passages, in (0, 1]; see `most_passages`
         """
 
         def make() -> "KnowledgeGraph":
@@ -342,11 +333,9 @@ class KnowledgeGraph:
 
 
 def most_passages(share: float, passages: int) -> float:
-    """How many passages may have a phrase before it is common; in a graph of fewer than 20 passages no phrase is.
+    """How many passages may have a phrase before it is common, for a largest share in (0, 1] of them.
 
-    Parameters
-    ----------
-    share : largest share of the passages, in (0, 1]
+    In a graph of fewer than 20 passages no phrase is common.
     """
     return share * passages if passages >= _FEWEST else float("inf")
 

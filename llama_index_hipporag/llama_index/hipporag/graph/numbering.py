@@ -38,12 +38,7 @@ class Numbering(Mapping[T, int]):
 
     @classmethod
     def of_packed(cls, keys: Sequence[T], find: Callable[[T], int] | None = None) -> "Numbering[T]":
-        """The numbering of distinct keys, which do not change.
-
-        Parameters
-        ----------
-        find : key -> its number, -1 for an unknown one
-        """
+        """The numbering of distinct, constant keys; `find` gives the number of a key, -1 for an unknown one."""
         found: Numbering[T] = cls()
         found._stored, found._own, found._find, found._size = keys, None, find, len(keys)
         return found
@@ -77,13 +72,7 @@ class Numbering(Mapping[T, int]):
         return self._stored if self._own is None else RowsView(self._own[0].__getitem__, range(self._size), None)
 
     def at(self, number: int) -> T:
-        """The key of a number, from 0.
-
-        Raises
-        ------
-        IndexError
-            If there is no such number.
-        """
+        """The key of a number from 0; an `IndexError` if there is none."""
         if not 0 <= number < self._size:
             raise IndexError(f"The numbers are 0 to {self._size - 1}, not {number}.")
         return self._keys[number]
@@ -117,15 +106,7 @@ class Numbering(Mapping[T, int]):
 
 
 class PackedFacts(Sequence[Fact]):
-    """Facts whose ends are numbered phrases.
-
-    Parameters
-    ----------
-    phrases : by number
-    heads, tails : shape (f,), numbers of phrases
-    relations : the distinct relations
-    relation_of : shape (f,), the number of the relation of each fact
-    """
+    """Facts as numbers of phrases and of relations, shape (f,); `relations` are distinct."""
 
     def __init__(
         self,

@@ -44,13 +44,7 @@ _COSINE = 1 << 30  # the count of an edge for a cosine of 1
 
 
 class PassageRows(NamedTuple):
-    """The differences that passages make to the rows of a graph: added with positive counts, removed with negative.
-
-    Attributes
-    ----------
-    change : the differences
-    labels : node -> the phrase, or the id of the passage
-    """
+    """The changes of edges that passages make, and the label of each node: the phrase, or the id of the passage."""
 
     change: EdgeChange
     labels: Mapping[int, str]
@@ -75,13 +69,7 @@ def is_passage(nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def passage_rows(passages: Mapping[str, Passage], count: int = 1) -> PassageRows:
-    """The edges of passages, in both directions, and the edges by which their phrases are found.
-
-    Parameters
-    ----------
-    passages : node id -> phrases and facts
-    count : 1 to add them, -1 to remove them
-    """
+    """The edges of passages in both directions, and those by which their phrases are found; `count` -1 removes them."""
     labels: dict[int, str] = {}
     edges: list[Edge] = []
     for node_id, passage in passages.items():
@@ -93,13 +81,7 @@ def passage_rows(passages: Mapping[str, Passage], count: int = 1) -> PassageRows
 
 
 def list_rows(lists: Mapping[str, Mapping[str, float]], count: int = 1) -> PassageRows:
-    """The edges of lists of similar phrases.
-
-    Parameters
-    ----------
-    lists : phrase -> phrases on its list, with their cosines
-    count : 1 to add them, -1 to remove them
-    """
+    """The edges of lists of similar phrases: phrase -> phrases with their cosines; `count` -1 removes them."""
     labels = {phrase_number(phrase): phrase for one, near in lists.items() for phrase in (one, *near)}
     edges: list[Edge] = []
     for phrase, near in lists.items():

@@ -41,14 +41,9 @@ class PhrasePairs(NamedTuple):
 
 
 def as_pairs(found: Iterable[Candidates], vectors: Vectors, threshold: float, cap: int, dim: int) -> PhrasePairs:
-    """Candidates in both directions with their exact cosines, without those below the threshold.
+    """Candidates, each given once, in both directions with their exact cosines, without those below the threshold.
 
     Entries that cannot be among the `cap` best of their row may be missing.
-
-    Parameters
-    ----------
-    found : each pair once
-    vectors : rows -> their vectors
     """
     rows, columns, _ = _pruned(found, cap, dim)
     exact = _exact(vectors, np.maximum(rows, columns), np.minimum(rows, columns))
@@ -97,9 +92,7 @@ def _runs(rows: Ints) -> tuple[Ints, Ints]:
 def keep_best(pairs: PhrasePairs, cap: int, order: Order) -> PhrasePairs:
     """The `cap` entries of largest cosine of each row, sorted by row and column.
 
-    Parameters
-    ----------
-    order : columns -> order among equal cosines; called only for rows with more than `cap` entries
+    `order` of columns breaks ties; it is called only for rows with more than `cap` entries.
     """
     by_row = np.argsort(pairs.rows, kind="stable")
     rows, columns, cosines = pairs.rows[by_row], pairs.columns[by_row], pairs.cosines[by_row]

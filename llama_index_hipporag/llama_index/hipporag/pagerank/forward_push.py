@@ -200,9 +200,7 @@ class PushState:
     def closed(self, following: np.ndarray | None = None) -> _Closed:
         """Distribute the residual over hubs and other nodes.
 
-        Parameters
-        ----------
-        following : the residual after a step, which saves summing the mass that enters the hubs
+        The residual after a step, `following`, saves summing the mass that enters the hubs.
         """
         ends = 1.0 - self.damping
         left = float(self.residual.sum())

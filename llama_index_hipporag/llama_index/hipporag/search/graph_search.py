@@ -108,10 +108,7 @@ def search_many(
 ) -> list[GraphSearchResult[Graph]]:
     """Answer many questions: by joint power iteration in a small graph, by forward push in a large one.
 
-    Parameters
-    ----------
-    nearness : for each question the nearness of all passages, if the options need it or nothing is linked
-    wanted : number of top passages that must be in the right order
+    The `wanted` best passages are in the right order. Nearness is needed if options use it or nothing is linked.
     """
     nothing = np.empty(0, np.int64), np.empty(0), None
     found = {
@@ -326,12 +323,7 @@ def _reset(
 
 
 def seed_passages(cosines: Floats | None, allowed: Mask | None, config: SearchConfig) -> Reset:
-    """The passages from which a walk starts (rows), depending on `passage_seeds`, and their weights.
-
-    Parameters
-    ----------
-    cosines : (p,), of the question and each passage; None if they are not used
-    """
+    """The passages (rows) from which a walk starts, by `passage_seeds` and cosines, shape (p,); and their weights."""
     if config.passage_seeds == "none" or cosines is None:
         return np.empty(0, np.int64), np.empty(0)
     if config.passage_seeds == "each":

@@ -111,13 +111,7 @@ def rescored(
 def rerank_weights(
     weights: Mapping[int, float], places: Sequence[int], node_weight: float
 ) -> tuple[Mapping[int, float], Floats]:
-    """The reset of a walk that reranks passages: the weights of phrases, and those of the passages at some places.
-
-    Parameters
-    ----------
-    weights : phrase -> weight, of any sum
-    node_weight : see :func:`rescored`
-    """
+    """The reset of a walk that reranks passages: weights of phrases, scaled, and of the passages at some places."""
     total = sum(weights.values())
     phrases = {row: (1 - node_weight) * weight / total for row, weight in weights.items()}
     return phrases, rank_shares(places) * (node_weight if weights else 1.0)
@@ -131,17 +125,10 @@ def rank_shares(places: Sequence[int]) -> Floats:
 
 
 def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[int, float]]:
-    """Passages with scores, sorted among their own places; others keep their places and get the score before them.
+    """(place, score as a share of the best) of `count` passages in a new order.
 
-    Parameters
-    ----------
-    count : the number of passages
-    places : of those that have scores, ascending
-    scores : of these, at least 0
-
-    Returns
-    -------
-    (place, score as a share of the best) in the new order
+    Those with scores (`places`, ascending) are sorted among their own places; others keep theirs and get the score
+    before them.
     """
     order = dict(zip(places, share_of_best(scores).tolist(), strict=True))
     ranked = iter(sorted(places, key=lambda place: (-order[place], place)))
@@ -153,14 +140,10 @@ def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[
 
 
 def walk_trust(nearness: Floats, walked: Floats, rarity: float, candidates: Mask | None = None) -> float:
-    """How far to trust a walk for a question, in [0, 1].
+    """How far to trust a walk for a question, in [0, 1]; see :func:`~llama_index.ragkit.vectors.walk_trust.trust`.
 
     The further the nearest passage is ahead of the others, the more it counts whether the walk reaches it: a chain
-    begins there, and a passage that has everything in the question answers it without a chain.
-
-    Parameters
-    ----------
-    nearness, walked, candidates : see :func:`~llama_index.ragkit.vectors.walk_trust.trust`
-    rarity : :func:`~llama_index.ragkit.vectors.walk_trust.rarity` of the rarest name from which the walk starts
+    begins there, and a passage that has everything in the question answers it without a chain. `rarity` is that of the
+    rarest name from which the walk starts.
     """
     return rarity * trust(nearness, walked, _LEAD_WEIGHT * lead(nearness), candidates)

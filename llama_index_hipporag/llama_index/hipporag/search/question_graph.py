@@ -156,10 +156,6 @@ class QuestionGraph:
         """Read the rows that walks need, and return the best `count` passages of each walk.
 
         A walk that meets a common phrase begins again without it, since edges before it were weighed with it.
-
-        Parameters
-        ----------
-        resets : nodes and weights
         """
         with self._open() as self._reader:
             if self._supposed:
@@ -189,14 +185,7 @@ class QuestionGraph:
         return found[np.argsort(-scores, kind="stable")[:count]]
 
     def part(self, chunks: Sequence[str], links: Sequence[Link], contents: HippoRAGState | None) -> GraphPart:
-        """The part that was read, over some passages.
-
-        Parameters
-        ----------
-        chunks : ids of passages
-        links : the start of the walk
-        contents : the phrases and facts of these passages; None if the options of the search do not need them
-        """
+        """The part that was read, over some passages; the search may also need their phrases and facts, `contents`."""
         ids = self.frontier.ids
         read = ids[(self.frontier.further >= 0) & ~is_passage(ids)]
         phrase_nodes = [node for node in read.tolist() if self.labels[node]]

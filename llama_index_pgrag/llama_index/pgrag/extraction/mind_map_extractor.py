@@ -236,13 +236,8 @@ class DocumentPart(NamedTuple):
 def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] = count_tokens) -> list[DocumentPart]:
     """The nodes of a document in as few parts of whole nodes as possible; a longer node is split into its own parts.
 
-    Text that a node shares with the node before it, as overlapping chunks do, is read once.
-
-    Parameters
-    ----------
-    nodes : in reading order
-    most : largest number of tokens of a part, at least 1
-    count : counts the tokens of a text
+    Text that a node shares with the node before it, as overlapping chunks do, is read once. A part has at most `most`
+    tokens, as `count` counts them.
     """
     parts: list[DocumentPart] = []
     open_: list[tuple[str, int]] = []

@@ -44,12 +44,7 @@ class SuperNodes:
 
     @classmethod
     def of_texts(cls, texts: Mapping[str, str]) -> "SuperNodes":
-        """The super nodes of equal texts.
-
-        Parameters
-        ----------
-        texts : id -> text; an empty text equals no other
-        """
+        """The super nodes of equal texts, id -> text; an empty text equals no other."""
         by_text: dict[str, list[str]] = defaultdict(list)
         for row_id, text in texts.items():
             by_text[text or row_id].append(row_id)
@@ -66,15 +61,9 @@ class SuperNodes:
         return (row_id,)
 
     def among(self, rows: Snapshot, kept: Mask, of: Iterable[str]) -> "SuperNodes":
-        """The super nodes of some rows, as if only the kept rows existed.
+        """The super nodes of some kept rows, as if only the kept ones of the given rows existed.
 
         A row that is not kept may be the link between others, so the rest of its component is fused again.
-
-        Parameters
-        ----------
-        rows : the kept rows, and perhaps others
-        kept : shape (number of rows,)
-        of : ids of kept rows
         """
         component_of: dict[str, str] = {}
         members: dict[str, Ids] = {}
@@ -96,12 +85,7 @@ class SuperNodes:
         return SuperNodes(self.threshold, self.fusion, component_of, members, groups)
 
     def changed(self, before: "SuperNodes", after: "SuperNodes") -> "SuperNodes":
-        """All super nodes after some components have changed.
-
-        Parameters
-        ----------
-        before, after : the earlier and the current super nodes of the rows of these components
-        """
+        """All super nodes after those of some components have changed from `before` to `after`."""
         component_of = LayeredMapping.over(self.component_of, forget=False)  # ids
         members = LayeredMapping.over(self.members, forget=False)
         groups = LayeredMapping.over(self.groups, forget=False)
@@ -127,11 +111,7 @@ class SuperNodes:
 def update(old: SuperNodes, rows: Snapshot, new: Sequence[str], removed: Collection[str]) -> SuperNodes:
     """The super nodes after rows were added and removed.
 
-    Parameters
-    ----------
-    old : with a component for every row that is near to a new one
-    rows : all current rows
-    new, removed : disjoint ids of the rows that were added and removed
+    `old` must have a component for every row that is near to a new one; `rows` are all current rows.
     """
     component_of, members = dict(old.component_of), dict(old.members)
     touched = {component_of.pop(row_id) for row_id in removed if row_id in component_of}

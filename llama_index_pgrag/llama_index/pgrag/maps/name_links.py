@@ -58,13 +58,7 @@ class NodeNames:
 
     @classmethod
     def of(cls, paths: Sequence[Path], topics: CellNames) -> "NodeNames":
-        """The names of a node.
-
-        Parameters
-        ----------
-        paths : its fact paths, at least one, all of the same topic
-        topics : the topics that its facts may mention
-        """
+        """The names of a node with these paths, all of the same topic; its long facts may mention `topics`."""
         title, topic = name_of(paths[0][0]), cell_name(paths[0][0])
         said = tuple(sorted({cell_name(path[-1]) for path in paths} - {""}))
         return cls(title, topic, said, long_facts(paths)).mentioning(topics)
@@ -92,11 +86,9 @@ def long_facts(paths: Iterable[Path]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FactWords:
-    """Which nodes have which words in their long facts, so that few are searched for a topic that comes or goes.
+    """The ids of the nodes that have each word, or character of a script without spaces, in their long facts.
 
-    Attributes
-    ----------
-    nodes : word, or character of a script without spaces -> ids of the nodes
+    So few nodes are searched for a topic that comes or goes.
     """
 
     nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -152,11 +144,9 @@ class MapNames:
     words: FactWords = field(default_factory=FactWords)
 
     def changed(self, paths: Mapping[str, Sequence[Path]]) -> "MapNames":
-        """The names after a write; equal to the names of all remaining nodes written at once.
+        """The names after a write, equal to the names of all remaining nodes written at once.
 
-        Parameters
-        ----------
-        paths : node -> its fact paths, for each node that was written or removed; empty for a removed node
+        `paths` has those of each node that was written or removed; empty for a removed node.
         """
         gone = {node_id: self.nodes[node_id] for node_id in paths if node_id in self.nodes}
         forget = bool(gone)
@@ -222,12 +212,9 @@ class NameLinks:
     stored: Mapping[str, TopicMention] | None = None
 
     def changed(self, known: KnownNames, nodes: Sequence[NodeNames | None]) -> "NameLinks":
-        """The links after some writes; rows of unchanged nodes are copied.
+        """The links after some writes, of each row's node; rows of unchanged nodes are copied.
 
-        Parameters
-        ----------
-        known : all names; those of unchanged nodes have their earlier numbers
-        nodes : the names of each row's node, None for one without
+        `known` has all names; those of unchanged nodes have their earlier numbers.
         """
         column, row_of = known.numbers, {id(names): row for row, names in enumerate(self.nodes)}
         rows = np.array([row_of.get(id(names), -1) for names in nodes], np.int64)

@@ -32,12 +32,8 @@ class CellNames:
     names: Collection[str]
 
     def names_in(self, text: str, but: str = "") -> list[str]:
-        """The names in a text, exact matches only, in the order of the text; if the text capitalises names, lower-case
-        matches do not count.
-
-        Parameters
-        ----------
-        but : a name to ignore
+        """The names in a text except `but`, exact matches only, in the order of the text; if the text capitalises
+        names, lower-case matches do not count.
         """
         if not _UNSPACED.search(text):
             words = normalise(text).split()  # a quick look, since few texts have a name

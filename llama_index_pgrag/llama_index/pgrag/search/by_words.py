@@ -35,10 +35,7 @@ def cells_by_words(
 ) -> tuple[PseudoGraph, list[Vector]]:
     """The graph of the best nodes, with vectors of words for its cells; and the vectors of the key points.
 
-    Parameters
-    ----------
-    scores : shape (nodes,), -inf for nodes that may not be shown
-    wanted : how many results must be in the right order
+    `scores` has the shape (nodes,), -inf for nodes that may not be shown; `wanted` results must be in the right order.
     """
     ids = graph.chunks.ids
     best = [ids[row] for row in best_rows(scores, wanted + MORE_NODES, graph.chunks)]

@@ -80,12 +80,7 @@ def find_candidates(
     config: SearchConfig,
     allowed: Allowed,
 ) -> list[Candidate]:
-    """The mind maps to search, each once, seeds first.
-
-    Parameters
-    ----------
-    question, key_points : vectors
-    """
+    """The mind maps to search, each once, seeds first; question and key points are vectors."""
     if not len(graph.facts):
         return []
     found: dict[str, Candidate] = {}

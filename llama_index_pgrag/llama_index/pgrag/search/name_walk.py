@@ -58,14 +58,7 @@ class NameWalk:
 
 
 def walk_names(links: NameLinks, texts: Sequence[str], nearness: Nearness, allowed: Mask | None) -> NameWalk:
-    """Walk from the names in some texts.
-
-    Parameters
-    ----------
-    texts : the question and its key points
-    nearness : of the nodes to the question
-    allowed : shape (nodes,), the nodes that the walk may touch; None for all
-    """
+    """Walk from the names in some texts (the question and its key points) over the allowed nodes; None for all."""
     part = links.part(allowed)
     seeds = name_seeds(links.known, texts, part.frequency)
     if not seeds.any():
@@ -81,14 +74,7 @@ def walk_names(links: NameLinks, texts: Sequence[str], nearness: Nearness, allow
 
 
 def walked(named: Sequence[str], nearness: Nearness, shares: Floats, allowed: Mask | None = None) -> NameWalk:
-    """The result of a walk with these shares.
-
-    Parameters
-    ----------
-    named : the names from which it started; empty if the question names nothing
-    nearness, allowed : see :func:`walk_names`
-    shares : shape (nodes,), of the walk
-    """
+    """The result of a walk with these shares, shape (nodes,), from these names; none if the question names nothing."""
     if not named:
         return NameWalk((), shares, 0.0, "the question names nothing that a mind map has")
     shown = slice(None) if allowed is None else allowed
@@ -100,13 +86,7 @@ def walked(named: Sequence[str], nearness: Nearness, shares: Floats, allowed: Ma
 def name_seeds(
     known: KnownNames, texts: Sequence[str], frequency: Floats, unspecific: Container[str] = frozenset()
 ) -> Floats:
-    """The weight of each name in some texts, shape (names,).
-
-    Parameters
-    ----------
-    frequency : shape (names,), the number of nodes with each name
-    unspecific : see `KnownNames.find`
-    """
+    """The weight of each name in some texts, shape (names,), by the number of nodes with each name."""
     seeds = np.zeros(len(frequency))
     for text in texts:
         for name in known.find(text, lambda row: bool(frequency[row]), unspecific):
@@ -231,12 +211,8 @@ class FrontierWalk:
 
 
 def _weighed(rows: NodeRows, seen: NDArray[np.bool_]) -> tuple[Mass, Ints]:
-    """The neighbors of all rows, row after row, with the share of the row's weight that goes to each; and where each
-    row begins, and the last ends.
-
-    Parameters
-    ----------
-    seen : which links count
+    """The neighbors of all rows by the links that count, row after row, with the share of the row's weight that goes to
+    each; and where each row begins, and the last ends.
     """
     owners = np.repeat(np.arange(len(rows.nodes)), np.diff(rows.indptr))[seen]
     records = rows.records[seen]

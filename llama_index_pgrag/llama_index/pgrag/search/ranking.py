@@ -186,13 +186,7 @@ def node_scores(
     names: NameWalk | None,
     config: SearchConfig,
 ) -> Floats:
-    """The scores of all nodes, shape (nodes,); -inf for nodes that may not be shown.
-
-    Parameters
-    ----------
-    near : the nearness of the nodes to the question; its scores are -inf for nodes that may not be shown
-    names : the walk over names; None without a walk
-    """
+    """The scores of all nodes, shape (nodes,); -inf for nodes that may not be shown."""
     nearness, cosines = near.scores, near.cosines
     shown = np.isfinite(nearness)
     scores = np.full(len(nearness), -np.inf)
@@ -213,10 +207,7 @@ def nearness_of_nodes(
 ) -> Floats:
     """The scores of all nodes, shape (nodes,); -inf for nodes that may not be shown.
 
-    Parameters
-    ----------
-    near, names : see :func:`node_scores`
-    best : the cosine of each node's nearest fact, or its own if that is larger; None if facts have no vectors
+    `best` has the cosine of each node's nearest fact, or its own if that is larger; None if facts have no vectors.
     """
     shown = np.isfinite(near.scores)
     scores = np.full(len(shown), -np.inf)
@@ -236,10 +227,7 @@ def path_scores(
 ) -> Floats:
     """The scores of all fact paths, shape (facts,), without their words; -inf for paths that are not results.
 
-    Parameters
-    ----------
-    nodes : result of :func:`node_scores`; None for only the paths
-    lexical_weight : weight of their words for this question, in [0, 1]; the cosines have the rest
+    Without scores of nodes, only the paths count. `lexical_weight`, in [0, 1], is that of words for this question.
     """
     if config.ranking == "support":
         return np.where(facts.support > 0, facts.support, -np.inf)
