@@ -104,13 +104,7 @@ class Linker:
             near = yield from offload(compare)
         places = yield from graph.places(list(dict.fromkeys(phrase for hits in near for phrase, _ in hits)))
         links = [
-            Link(
-                name,
-                phrase,
-                places[phrase][0],
-                cosine,
-                specificity(places[phrase][1], published.node_specificity),
-            )
+            Link(name, phrase, places[phrase][0], cosine, specificity(places[phrase][1], published.node_specificity))
             for name, hits in zip(names, near, strict=True)
             for phrase, cosine in hits
         ]

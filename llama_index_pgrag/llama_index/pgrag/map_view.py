@@ -234,11 +234,7 @@ class _Part:
             topic_of |= yield from self._topics_of(_members(super_facts) - topic_of.keys())
             topics = yield from self._with_topics(topics, {*_members(super_topics), *topic_of.values()})
         graph = PseudoGraph(
-            topics=topics,
-            facts=facts,
-            maps=maps,
-            map_of=topic_of,
-            fused={"topics": super_topics, "facts": super_facts},
+            topics=topics, facts=facts, maps=maps, map_of=topic_of, fused={"topics": super_topics, "facts": super_facts}
         )
         nodes = None if passing is None else frozenset(passing)
         # If the selection names the chunks that count, all of their facts are there.

@@ -141,12 +141,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         return (yield from index.resources.embed_strings(bundle, dimension))
 
     def _best_paths(
-        self,
-        graph: PseudoGraph,
-        points: list[Vector],
-        candidates: list[Candidate],
-        allowed: Allowed,
-        question: str,
+        self, graph: PseudoGraph, points: list[Vector], candidates: list[Candidate], allowed: Allowed, question: str
     ) -> list[MergedPath]:
         config, nodes = SearchConfig(), None
         builder: MapBuilder = self._index.builder

@@ -159,12 +159,7 @@ class Ordered(NamedTuple):
 
 
 def pagerank(
-    walk: Walk,
-    resets: np.ndarray,
-    *,
-    damping: float = 0.5,
-    tolerance: float = 1e-10,
-    max_steps: int | None = None,
+    walk: Walk, resets: np.ndarray, *, damping: float = 0.5, tolerance: float = 1e-10, max_steps: int | None = None
 ) -> np.ndarray:
     """Personalised PageRank: the share of time that a random walk with restart to `resets` spends at each node.
 

@@ -271,12 +271,7 @@ class _GraphSearch(Generic[Graph]):
         return _Passages(walked, self.config.walk_share * parts[0] + (1 - self.config.walk_share) * parts[1])
 
     def _gains(
-        self,
-        question: _Question,
-        estimate: PageRankEstimate,
-        passage_scores: Floats,
-        found: _Passages,
-        rows: Ints,
+        self, question: _Question, estimate: PageRankEstimate, passage_scores: Floats, found: _Passages, rows: Ints
     ) -> Floats:
         """The change of passages' scores in the last step of a walk, to first order."""
         now, gained = passage_scores[rows], estimate.gain(self.projection, passage_scores, rows)

@@ -74,11 +74,7 @@ class Candidate:
 
 
 def find_candidates(
-    graph: PseudoGraph,
-    question: Vector,
-    key_points: Sequence[Vector],
-    config: SearchConfig,
-    allowed: Allowed,
+    graph: PseudoGraph, question: Vector, key_points: Sequence[Vector], config: SearchConfig, allowed: Allowed
 ) -> list[Candidate]:
     """The mind maps to search, each once, seeds first; question and key points are vectors."""
     if not len(graph.facts):

@@ -180,11 +180,7 @@ def score_facts(
 
 
 def node_scores(
-    graph: PseudoGraph,
-    near: Nearness,
-    facts: FactScores,
-    names: NameWalk | None,
-    config: SearchConfig,
+    graph: PseudoGraph, near: Nearness, facts: FactScores, names: NameWalk | None, config: SearchConfig
 ) -> Floats:
     """The scores of all nodes, shape (nodes,); -inf for nodes that may not be shown."""
     nearness, cosines = near.scores, near.cosines
