@@ -100,7 +100,7 @@ def insert_and_query(documents: int = 10_000) -> Iterator[dict[str, Any]]:
 
 def fusion(n: int = 100_000) -> dict[str, Any]:
     """Seconds and memory of a whole fusion, for a fresh process."""
-    from llama_index.pgrag.fusion.linkage import components
+    from llama_index.pgrag.fusion.super_nodes import components
 
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n, DIMENSION)).astype(np.float32)

@@ -12,14 +12,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.changed_facts import facts_after, facts_of, report_unverified
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.extraction.outline_extractor import OutlineExtractor
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, pack_maps, unpack_maps
 from llama_index.pgrag.map_view import MapView
-from llama_index.pgrag.records import from_record
+from llama_index.pgrag.records import facts_after, facts_of, from_record, report_unverified
 from llama_index.pgrag.state import KINDS, MapCell, PseudoGraph, cells_of, fact_paths, maps_of
 from llama_index.ragkit import Builder, Change, Selection, Snapshot, SpaceRows, Steps
 from llama_index.ragkit.errors import HalfWrittenError

@@ -26,7 +26,7 @@ from llama_index.hipporag.pagerank.frontier import EPSILON, FetchedRows, Frontie
 from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, links_of_named
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.text.normalization import Normalizer, normal_form
-from llama_index.hipporag.text.terms import shared_heads, terms
+from llama_index.hipporag.text.noun_phrases import shared_heads, terms
 from llama_index.ragkit.sql.names import candidates
 from llama_index.ragkit.storage.graph.edges import Records, joined
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows

@@ -1,7 +1,7 @@
 """Super nodes: groups of topics, or facts, with the same content, updated as rows are added and removed.
 
 A component is named by its smallest id, so its members determine its name. The order in which rows were added does not
-matter: after any inserts and deletes the components are those of :func:`~llama_index.pgrag.fusion.linkage.components`
+matter: after any inserts and deletes the components are those of :func:`~llama_index.pgrag.fusion.super_nodes.components`
 over the remaining rows.
 """
 
@@ -10,17 +10,121 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
 from llama_index.pgrag.config import Fusion
-from llama_index.pgrag.fusion.linkage import components, leader_clusters
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
+from llama_index.ragkit.vectors.kernels import cosines, error_bound, opaque_rows, pair_cosines
+from llama_index.ragkit.vectors.pairs import Candidates, pairs_within
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["Ids", "SuperNodes", "restore", "update"]
+__all__ = ["MAX_CLUSTER", "Ids", "SuperNodes", "components", "leader_clusters", "restore", "update"]
 
 Ids = tuple[str, ...]
 
 _FIRST_HITS = 32  # neighbours in the first search; doubled while all found ones are linked
 _WHOLE_SHARE = 0.25  # above this share of new rows all rows are fused again in one pass
+
+
+Floats = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+MAX_CLUSTER = 100  # largest cluster of the published procedure
+_GATHER = 1 << 12  # pairs whose vectors are copied at once
+
+
+def components(vectors: Floats, threshold: float) -> Labels:
+    """Connected components of the graph of all pairs with a cosine of at least `threshold`.
+
+    Parameters
+    ----------
+    vectors : shape (n, d), of any norm; a zero row is linked to nothing
+    threshold : in (-1, 1]
+
+    Returns
+    -------
+    Labels, shape (n,): rows of one component have the same label, the number of its first row.
+
+    Notes
+    -----
+    Takes n^2 d / 2 multiplications; bitwise equal rows count once.
+    """
+    first, inverse = _distinct(vectors)
+    rows = vectors[first]
+    labels = np.arange(len(rows))
+    for candidates in pairs_within(rows, threshold):
+        labels = _merged(labels, rows, candidates, threshold)
+    return _canonical(labels[inverse])
+
+
+def leader_clusters(vectors: Floats, threshold: float, max_cluster: int = MAX_CLUSTER) -> Labels:
+    """The published clustering: each unassigned row in turn starts a cluster of its nearest unassigned rows.
+
+    A cluster has at most `max_cluster` rows, including its leader: the nearest that reach the threshold. The published
+    code also includes rows of other clusters, so that clusters overlap. The result depends on the order of the rows; a
+    cluster never spans several :func:`components`.
+
+    Returns
+    -------
+    Labels, shape (n,): the number of the leading row.
+    """
+    labels = np.full(len(vectors), -1, dtype=np.int64)
+    for leader in range(len(vectors)):
+        if labels[leader] >= 0:
+            continue
+        labels[leader] = leader
+        free = np.flatnonzero(labels < 0)
+        scores = cosines(vectors[free], vectors[leader])
+        near = np.flatnonzero(scores >= threshold)
+        labels[free[near[np.argsort(-scores[near], kind="stable")[: max_cluster - 1]]]] = leader
+    return labels
+
+
+def _distinct(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of the first of each set of equal rows, in order, and for every row the one that it equals."""
+    if not len(rows):
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    _, first, inverse = np.unique(opaque_rows(rows), return_index=True, return_inverse=True)
+    inverse = inverse.ravel()
+    empty = np.count_nonzero(rows[first], axis=1) == 0
+    if empty[inverse].sum() > 1:  # zero rows have no direction, so no two are equal
+        zero = np.flatnonzero(empty[inverse])
+        first = np.concatenate([first, zero[1:]])
+        inverse[zero[1:]] = np.arange(len(first) - len(zero) + 1, len(first))
+    return first, inverse
+
+
+def _merged(labels: Labels, rows: Floats, candidates: Candidates, threshold: float) -> Labels:
+    """Labels after the links among some candidates are added."""
+    # Deferred: it imports the solvers of scipy.linalg, which takes a tenth of a second.
+    from scipy.sparse.csgraph import connected_components
+
+    i, j, near = candidates
+    apart = labels[i] != labels[j]
+    i, j, near = i[apart], j[apart], near[apart]
+    if not len(i):
+        return labels
+    linked: NDArray[np.bool_] = np.greater(near, np.float32(threshold + 2 * error_bound(rows.shape[1])))
+    unsure = np.flatnonzero(~linked)
+    for at in range(0, len(unsure), _GATHER):
+        part = unsure[at : at + _GATHER]
+        linked[part] = pair_cosines(rows[i[part]], rows[j[part]]) >= threshold
+    ends = labels[i[linked]], labels[j[linked]]
+    graph = sp.coo_matrix((np.ones(len(ends[0]), dtype=np.bool_), ends), shape=(len(labels), len(labels)))
+    _, groups = connected_components(graph, directed=False)
+    merged: Labels = groups.astype(np.int64)[labels]
+    return merged
+
+
+def _canonical(labels: Labels) -> Labels:
+    """The same partition, each part labelled by its first row."""
+    if not len(labels):
+        return labels
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    named: Labels = first[inverse.ravel()].astype(np.int64)
+    return named
 
 
 @dataclass(frozen=True)
