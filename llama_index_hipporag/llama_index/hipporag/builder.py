@@ -46,7 +46,8 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         self._rows = PassageGraph(storage.stores.graph(), storage.records)
         self._phrases = PhraseVectors(storage, resources, config, self._rows)
         self.graph = GraphView(storage, self._rows)
-        for name, is_kept in ((PHRASES, config.phrase_vectors), (FACTS, config.fact_vectors)):
+        self._always = {PHRASES: config.phrase_vectors, FACTS: config.fact_vectors}
+        for name, is_kept in self._always.items():
             if is_kept and not storage.struct.generation:
                 storage.add_space(name)
 
@@ -142,10 +143,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         """Whether phrases or facts, by the name of their space, are embedded with each write."""
         if self._rows.is_stored:
             return name in self.storage.struct.spaces
-        vectors, always = state.phrase_vectors, self.config.phrase_vectors
-        if name == FACTS:
-            vectors, always = state.fact_vectors, self.config.fact_vectors
-        return always or len(vectors) > 0
+        return self._always[name] or len(state.phrase_vectors if name == PHRASES else state.fact_vectors) > 0
 
     def _with_phrases(self, state: HippoRAGState, phrases: Iterable[str]) -> Steps[HippoRAGState]:
         """Store a vector and a list of similar phrases for each of these phrases that has none."""
@@ -178,8 +176,8 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     def _is_embedded(self, state: HippoRAGState, name: str) -> bool:
         if self._rows.is_stored:
-            always = self.config.phrase_vectors if name == PHRASES else self.config.fact_vectors
-            return always or self.graph.passages == 0 or self.storage.struct.counters.get(f"{name}_embedded", 0) > 0
+            embedded = self.storage.struct.counters.get(f"{name}_embedded", 0) > 0
+            return self._always[name] or self.graph.passages == 0 or embedded
         if name == PHRASES:
             return len(state.phrase_vectors) >= len(state.phrases)
         return len(state.fact_vectors) >= len(state.facts)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from llama_index.hipporag.text.late_interaction import TokenEncoder
-from llama_index.hipporag.text.normalization import Normalizer, check_normalizer
+from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
@@ -56,7 +56,7 @@ class GraphConfig:
     min_synonym_length: int = 3
 
     def __post_init__(self) -> None:
-        check_normalizer(self.normalizer)
+        check_choice("normalizer", self.normalizer, get_args(Normalizer))
         check_number("synonym_threshold", self.synonym_threshold, 0, 1, above=True)
         check_count("max_synonyms", self.max_synonyms, 1)
         check_count("min_synonym_length", self.min_synonym_length, 0)

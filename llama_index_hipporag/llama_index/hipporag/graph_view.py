@@ -17,7 +17,7 @@ from llama_index.hipporag.search.graph_search import GraphSearchResult, seed_pas
 from llama_index.hipporag.search.passage_scores import rerank_weights
 from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, QuerySeeds, links_of_named
 from llama_index.hipporag.search.question_graph import SMALL, QuestionGraph, Reset
-from llama_index.hipporag.state import HippoRAGState, extracts_terms, facts_of
+from llama_index.hipporag.state import HippoRAGState, facts_of
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
@@ -74,13 +74,9 @@ class WholeGraph:
     @immediate
     def places(self, phrases: Sequence[str]) -> dict[str, tuple[int, float]]:
         """The row of each of some phrases, and its number of passages, without phrases that no passage has."""
-        rows = self.state.rows_of_phrases(phrases).tolist()
-        frequency = self.graph.frequency
-        return {
-            one: (row, float(frequency[row]))
-            for one, row in zip(phrases, rows, strict=True)
-            if row >= 0 and frequency[row]
-        }
+        rows, frequency = self.state.phrases, self.graph.frequency
+        known = {one: rows[one] for one in phrases if one in rows}
+        return {one: (row, float(frequency[row])) for one, row in known.items() if frequency[row]}
 
     @immediate
     def phrases_near(self, vectors: Floats, most: int) -> tuple[Snapshot, Mask]:
@@ -248,8 +244,8 @@ class GraphView:
 
     @property
     def has_terms(self) -> bool:
-        """Whether the graph has terms in lower case."""
-        return extracts_terms(self._storage.struct.components)
+        """Whether the graph has terms in lower case: it does unless its extractor is set to extract none."""
+        return self._storage.struct.components.get("extractor", {}).get("terms") != "false"
 
     def asked(
         self, state: HippoRAGState, allowed: Mask | None, selection: Selection, config: SearchConfig

@@ -26,7 +26,7 @@ from llama_index.ragkit.storage.derived_nodes import NodeFetch, texts_of
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import chosen
 
-__all__ = ["HippoRAGIndex", "HippoRAGStruct", "to_networkx", "to_property_graph"]
+__all__ = ["HippoRAGIndex", "HippoRAGStruct"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +148,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
             Without the extra `networkx`.
         """
         state = self.state
-        return to_networkx(state, run_steps(texts_of(state.chunks.ids, self.storage.get_node)))
+        return _to_networkx(state, run_steps(texts_of(state.chunks.ids, self.storage.get_node)))
 
     def export_to(self, store: PropertyGraphStore) -> None:
         """Write the graph into any LlamaIndex property graph store.
@@ -161,11 +161,11 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
         ----------
         store : its other contents are kept; entries with the same ids are replaced
         """
-        run_steps(to_property_graph(self.state, self.storage.get_node, store))
+        run_steps(_to_property_graph(self.state, self.storage.get_node, store))
 
     async def aexport_to(self, store: PropertyGraphStore) -> None:
         """As :meth:`export_to`."""
-        await arun_steps(to_property_graph(self.state, self.storage.get_node, store))
+        await arun_steps(_to_property_graph(self.state, self.storage.get_node, store))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         if query is not None:
@@ -203,7 +203,7 @@ def _mentions_of(state: HippoRAGState) -> Iterator[tuple[str, str, bool]]:
             yield node_id, state.phrases.at(phrase), subject
 
 
-def to_networkx(state: HippoRAGState, texts: Mapping[str, str]) -> Any:
+def _to_networkx(state: HippoRAGState, texts: Mapping[str, str]) -> Any:
     """Chunks with their texts, and phrases, with the edges between them."""
     networkx = need("networkx", "to_networkx()", "llama-index-hipporag[networkx]")
     exported = networkx.MultiDiGraph()
@@ -221,7 +221,7 @@ def to_networkx(state: HippoRAGState, texts: Mapping[str, str]) -> Any:
     return exported
 
 
-def to_property_graph(state: HippoRAGState, fetch: NodeFetch, store: PropertyGraphStore) -> Steps[None]:
+def _to_property_graph(state: HippoRAGState, fetch: NodeFetch, store: PropertyGraphStore) -> Steps[None]:
     """Write the graph into a property graph store; see :meth:`~llama_index.hipporag.HippoRAGIndex.export_to`."""
     nodes: list[LabelledNode] = [EntityNode(name=phrase, label="phrase") for phrase in state.phrases if phrase]
     for node_id in state.chunks.ids:

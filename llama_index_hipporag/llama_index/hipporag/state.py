@@ -1,7 +1,7 @@
 """`HippoRAGState`: the vectors and the knowledge graph that a query uses."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from llama_index.ragkit.text.packed_phrases import PackedPhrases
 from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["HippoRAGState", "extracts_terms", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
+__all__ = ["HippoRAGState", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
 
 Rows = NDArray[np.int64]
 
@@ -57,11 +57,6 @@ def fact_text(fact: Fact) -> str:
     return " ".join(part for part in fact if part)
 
 
-def extracts_terms(components: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether a graph has terms in lower case, by the fingerprints of its components: unless it extracts none."""
-    return components.get("extractor", {}).get("terms") != "false"
-
-
 @dataclass(frozen=True)
 class HippoRAGState:
     """Chunks, phrases and facts, one row each, and the knowledge graph over these rows.
@@ -87,10 +82,6 @@ class HippoRAGState:
     graph: KnowledgeGraph = field(default_factory=KnowledgeGraph.empty)
     has_terms: bool = True
     names: dict[Normalizer, KnownNames] = field(default_factory=dict, repr=False, compare=False)
-
-    def rows_of_phrases(self, phrases: Iterable[str]) -> Rows:
-        """Row of each phrase, -1 for an unknown one."""
-        return np.array([self.phrases.get(phrase, -1) for phrase in phrases], np.int64)
 
     @cached_property
     def fact_columns(self) -> Rows:

@@ -31,7 +31,7 @@ from llama_index.ragkit.html import Page
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
 
-__all__ = ["PGRAGIndex", "PGRAGStruct", "to_networkx"]
+__all__ = ["PGRAGIndex", "PGRAGStruct"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,20 +174,15 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
             Without the extra `networkx`.
         """
         graph = self.state
-        return to_networkx(graph, run_steps(texts_of(graph.chunks.ids, self.storage.get_node)))
+        return _to_networkx(graph, run_steps(texts_of(graph.chunks.ids, self.storage.get_node)))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         graph = self.state if query is None or query.found.graph is None else query.found.graph
         return page_of(graph.only(selection.allowed(graph.chunks)), query)
 
 
-def to_networkx(graph: PseudoGraph, texts: Mapping[str, str]) -> Any:
-    """A graph of chunks, the cells of their mind maps and the super nodes, with the edges between them.
-
-    Parameters
-    ----------
-    texts : the text of every chunk that has one
-    """
+def _to_networkx(graph: PseudoGraph, texts: Mapping[str, str]) -> Any:
+    """A graph of chunks with their texts, the cells of their mind maps and super nodes, and the edges between them."""
     networkx = need("networkx", "to_networkx()", "llama-index-pgrag[networkx]")
     found = networkx.Graph()
     for record in graph.chunks.records:

@@ -76,7 +76,8 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
         points = None
         if query_bundle is not None and not index.storage.is_empty:  # before the database is read
-            points = yield from self._points(query_bundle, index.storage.struct.embedding["dimension"])
+            yield from index.writer.checks.embed_model()
+            points = yield from index.resources.embed_strings(query_bundle, index.storage.struct.embedding["dimension"])
         work = partial(self._replaced, nodes, query_bundle, points)
         return (yield from index.writer.in_one_generation(work))
 
@@ -133,12 +134,6 @@ class PGRAGPostprocessor(DerivedPostprocessor):
             facts = [fact for c in candidates for fact in graph.maps[c.topic_id].facts if allowed.fact(fact)]
             return MergedPath.of([(fact, 0.0) for fact in facts])[: self.max_paths]
         return (yield from offload(self._best_paths, graph, points, candidates, allowed, bundle.query_str))
-
-    def _points(self, bundle: QueryBundle, dimension: int | None) -> Steps[list[Vector]]:
-        """The vectors of the key points of a question."""
-        index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
-        yield from index.writer.checks.embed_model()
-        return (yield from index.resources.embed_strings(bundle, dimension))
 
     def _best_paths(
         self, graph: PseudoGraph, points: list[Vector], candidates: list[Candidate], allowed: Allowed, question: str

@@ -1,4 +1,4 @@
-"""Converts mind maps to and from the JSON record of a node."""
+"""Mind maps in the records of nodes, and the facts of nodes after a write."""
 
 import logging
 from collections import defaultdict
@@ -20,12 +20,10 @@ __all__ = [
     "facts_of",
     "from_record",
     "is_unverified",
-    "lost_texts",
     "other_sources",
     "read_together",
     "report_unverified",
     "to_record",
-    "without_texts",
 ]
 
 

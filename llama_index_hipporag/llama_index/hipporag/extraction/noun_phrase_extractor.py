@@ -42,8 +42,7 @@ class NounPhraseExtractor(NodeExtractor):
         """Extract from one node, without an LLM call."""
         passage = yield from context.passage(node, self.title_key)
         reading = yield from offload(read_passage, passage, self.terms)
-        triples = [list(triple) for triple in reading.triples]
-        return {"entities": list(reading.entities), "triples": triples, "subject": list(reading.subject)}
+        return reading.record()
 
 
 Given = Mapping[str, Mapping[str, Any]]
@@ -84,10 +83,8 @@ class RecordedExtractor(NodeExtractor):
                 raise ConfigurationError(f"The record of {key[:80]!r} has neither 'entities' nor 'triples'.")
             entities, triples = record.get("entities") or [], record.get("triples") or []
             kept = {"entities": list(entities), "triples": [list(triple) for triple in triples]}
-            self._records[_squeezed(key)] = {
-                **kept,
-                **({"subject": list(record["subject"])} if "subject" in record else {}),
-            }
+            subject = {"subject": list(record["subject"])} if "subject" in record else {}
+            self._records[_squeezed(key)] = {**kept, **subject}
 
     @classmethod
     def from_openie(cls, source: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]], **kwargs: Any) -> Any:

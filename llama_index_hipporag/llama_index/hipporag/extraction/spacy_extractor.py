@@ -186,8 +186,7 @@ class SpacyExtractor(NodeExtractor):
         passage = yield from context.passage(node, self.title_key)
         reader = self._reader or BatchReader(self.pipeline)
         reading = yield from offload(reader.read, passage)
-        triples = [list(triple) for triple in reading.triples]
-        return {"entities": list(reading.entities), "triples": triples, "subject": list(reading.subject)}
+        return reading.record()
 
     def question_entities(self, question: str) -> list[str]:
         """The entities of a question, for `question_entities=` of :class:`~llama_index.hipporag.HippoRAGRetriever`."""

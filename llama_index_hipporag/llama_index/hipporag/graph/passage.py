@@ -1,7 +1,7 @@
 """`Passage`: the normalised phrases and facts of a passage, from the record of an extractor.
 
 Triples without exactly three elements occur in practice (185 of the 17,419 that one model wrote for 1,890 passages);
-they are skipped and counted.
+they are skipped.
 """
 
 from collections import Counter
@@ -27,13 +27,11 @@ class Passage(NamedTuple):
     named : phrase -> how often it is listed as an entity
     statements : fact (head, relation, tail) -> how often it is stated
     subjects : the subject of the passage: its title
-    malformed : number of skipped triples
     """
 
     named: Mapping[str, int]
     statements: Mapping[Fact, int]
     subjects: Sequence[str] = ()
-    malformed: int = 0
 
     def phrases(self) -> list[str]:
         """All phrases, each once, in order of first mention."""
@@ -59,18 +57,13 @@ def read_record(
     named = Counter(_phrases(record.get("entities"), normalised) if entity_nodes else ())
     subjects = dict.fromkeys(_phrases(record.get("subject"), normalised) if entity_nodes else ())
     statements: Counter[Fact] = Counter()
-    malformed = 0
     triples = record.get("triples")
     for triple in triples if isinstance(triples, list) else ():
-        if not isinstance(triple, (list, tuple)) or len(triple) != 3:
-            malformed += 1
-            continue
-        head, relation, tail = (normalised(str(part)) for part in triple)
-        if empty or (head and tail):
-            statements[head, relation, tail] += 1
-        else:
-            malformed += 1
-    return Passage(named, statements, list(subjects), malformed)
+        if isinstance(triple, (list, tuple)) and len(triple) == 3:
+            head, relation, tail = (normalised(str(part)) for part in triple)
+            if empty or (head and tail):
+                statements[head, relation, tail] += 1
+    return Passage(named, statements, list(subjects))
 
 
 def _phrases(values: Any, normalised: Callable[[str], str]) -> list[str]:

@@ -114,14 +114,8 @@ def rerank_weights(
     """The reset of a walk that reranks passages: weights of phrases, scaled, and of the passages at some places."""
     total = sum(weights.values())
     phrases = {row: (1 - node_weight) * weight / total for row, weight in weights.items()}
-    return phrases, rank_shares(places) * (node_weight if weights else 1.0)
-
-
-def rank_shares(places: Sequence[int]) -> Floats:
-    """Weights in proportion to 1 / rank, sum 1, of the passages at some places from 0."""
-    weights: Floats = 1.0 / (np.array(places) + 1)
-    shares: Floats = weights / weights.sum()
-    return shares
+    ranks: Floats = 1.0 / (np.array(places) + 1)
+    return phrases, ranks / ranks.sum() * (node_weight if weights else 1.0)
 
 
 def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[int, float]]:

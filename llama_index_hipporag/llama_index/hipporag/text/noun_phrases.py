@@ -1,8 +1,18 @@
-"""The subject, phrases and triples of a passage, extracted without a model."""
+"""The subject, phrases and triples of a passage, extracted without a model; and terms.
+
+Terms are noun phrases in lower case, such as "chronic lymphocytic leukemia", in scripts with capitals. A run of 2 to 4
+words between function words, verbs or punctuation is a term, and so are its last 2 words and more, since the last word
+is the head: "lymphocytic leukemia". A single word is a term if it mixes letters and digits, "p53"; other single words
+are too common. Verbs and adverbs are recognised by a list of the commonest in English and by their endings, without a
+tagger; in other languages terms are longer and rarer.
+
+Coordinated terms state a shared head once, at the end: "B and T cells". Each gets the head, "B cells", if the head is
+a plural and the word before it is not: "cats and wild birds" does not give "cat birds".
+"""
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llama_index.hipporag.text.normalization import normalise
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
@@ -139,6 +149,10 @@ class NounPhrases(NamedTuple):
     entities: list[str]
     triples: list[tuple[str, str, str]]
     subject: list[str]
+
+    def record(self) -> dict[str, Any]:
+        """The record of an extractor."""
+        return {"entities": self.entities, "triples": [list(t) for t in self.triples], "subject": self.subject}
 
 
 def read_passage(passage: PassageText, lower_case: bool = False) -> NounPhrases:

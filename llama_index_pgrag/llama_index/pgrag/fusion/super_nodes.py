@@ -1,8 +1,15 @@
-"""Super nodes: groups of topics, or facts, with the same content, updated as rows are added and removed.
+"""Super nodes: groups of topics, or facts, with the same content, for knowledge fusion (section 2.3, Algorithm 2).
 
-A component is named by its smallest id, so its members determine its name. The order in which rows were added does not
-matter: after any inserts and deletes the components are those of :func:`~llama_index.pgrag.fusion.super_nodes.components`
-over the remaining rows.
+Two rows are linked if their cosine reaches a threshold. The paper only states that similar sets are clustered. Here a
+super node is by default a connected component of the links, since components depend only on the vectors. The published
+greedy procedure is :func:`leader_clusters`.
+
+Results are exact: float32 products find the pairs that could reach the threshold, and float64 decides pairs within
+rounding error of it (:mod:`llama_index.ragkit.vectors.pairs`). No n x n array is allocated.
+
+Super nodes are updated as rows are added and removed. A component is named by its smallest id, so its members determine
+its name. The order in which rows were added does not matter: after any inserts and deletes the components are those of
+:func:`components` over the remaining rows.
 """
 
 from bisect import bisect_left

@@ -14,7 +14,7 @@ published parser reads only the first root, loses facts directly under the topic
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from llama_index.ragkit.llm.json.output import Pairs
@@ -56,20 +56,20 @@ def read_mind_map(
     else:
         children = [(None, value)]
 
-    def leaves(drop: Callable[[str], bool], labels: bool) -> list[Path]:
+    def leaves(labels: bool) -> list[Path]:
         found: dict[Path, None] = {}
         for key, child in children:
             start = (topic,) if key is None else _extend((topic,), key)
             for path in _walk(child, start, join_lists):
                 cells = path[:-1] if labels and not path[-1] else path
-                if len(cells) > 1 and not drop(cells[-1]):
+                if len(cells) > 1 and not is_junk(cells[-1]):
                     found[cells] = None
         return list(found)
 
     def is_junk(text: str) -> bool:
         return text.casefold() in junk or not any(character.isalnum() for character in text)
 
-    return leaves(is_junk, labels=False) or leaves(is_junk, labels=True)
+    return leaves(labels=False) or leaves(labels=True)
 
 
 def root_of(value: Any) -> str | None:
