@@ -110,9 +110,10 @@ def test_a_walk_over_what_was_read_lacks_what_other_nodes_would_have_moved(walk)
 @settings(max_examples=100)
 def test_rows_are_fetched_once_and_no_more_than_epsilon_allows(walk):
     stored, seeds, weights, options = walk
-    walked(stored, seeds, weights, **options)
+    frontier, _ = walked(stored, seeds, weights, **options)
     assert len(set(stored.heads)) == len(stored.heads)
     assert len(set(stored.whole)) == len(stored.whole)
+    assert frontier.calls == stored.calls
     # A hub's first row is read for epsilon, its others for epsilon each.
     assert stored.rows_read <= 2 / (options["epsilon"] * (1 - options["damping"]))
 

@@ -103,7 +103,7 @@ class MapTwins(Twins):
         assert set(run_steps(storage.records.get_all("pg_nodes"))) == set(state.of_node)
         nodes = run_steps(self.rows.nodes(state.of_node))
         assert {node_id: row.facts for node_id, row in nodes.items()} == dict(state.of_node)
-        assert {node_id: row.names for node_id, row in nodes.items()} == dict(state.names.now.nodes)
+        assert {node_id: row.names_among(row.present) for node_id, row in nodes.items()} == dict(state.names.now.nodes)
         for kind, mine in (("topics", state.maps), ("facts", state.map_of)):
             fusion: FusionRows = self.stored.builder._fusions[kind]  # type: ignore[attr-defined]
             super_nodes, rows = getattr(state, f"super_{kind}"), getattr(state, kind)

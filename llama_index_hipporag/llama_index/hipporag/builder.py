@@ -63,7 +63,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         yield from self._remove_unknown(HippoRAGState().with_names(passages))
         phrases, facts = self._vectors
         lists = yield from self._phrases.load(phrases)
-        return HippoRAGState.of(chunks, passages, phrases, facts, lists, self.graph.has_terms)
+        return HippoRAGState.of(chunks, passages, phrases, facts, lists)
 
     def arrays_of(self, state: HippoRAGState) -> Arrays:
         """Phrases, facts and graph."""
@@ -71,7 +71,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     def load_arrays(self, arrays: Arrays) -> HippoRAGState | None:
         """The state of :meth:`arrays_of`, made into objects when a search needs them."""
-        return HippoRAGState.of_arrays(arrays, self.storage.snapshot(), *self._vectors, self.graph.has_terms)
+        return HippoRAGState.of_arrays(arrays, self.storage.snapshot(), *self._vectors)
 
     @property
     def _vectors(self) -> tuple[Snapshot, Snapshot]:
@@ -89,7 +89,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     def _over(self, state: HippoRAGState) -> HippoRAGState:
         """The state with the current vectors."""
         phrases, facts = self._vectors
-        return replace(state, phrase_vectors=phrases, fact_vectors=facts, has_terms=self.graph.has_terms)
+        return replace(state, phrase_vectors=phrases, fact_vectors=facts)
 
     def _counted(self, state: HippoRAGState) -> HippoRAGState:
         _, phrases, facts = state.graph.shape
@@ -204,4 +204,4 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     @immediate
     def state_of(self, near: ChunkView, selection: Selection) -> HippoRAGState:
         """The state of some chunks; a question reads the graph as needed."""
-        return HippoRAGState(near.rows, has_terms=self.graph.has_terms)
+        return HippoRAGState(near.rows)

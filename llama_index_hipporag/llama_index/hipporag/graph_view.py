@@ -58,6 +58,7 @@ class WholeGraph:
 
     state: HippoRAGState
     graph: KnowledgeGraph
+    has_terms: bool = True
 
     @property
     def has_phrases(self) -> bool:
@@ -69,7 +70,7 @@ class WholeGraph:
         """The phrases that a question names."""
         state, graph = self.state, self.graph
         named = NamedPhrases(state.known_names(normalizer), state.phrases.at, graph.frequency, graph.mentioned)
-        return links_of_named(named, question, normalizer, by_specificity, state.has_terms)
+        return links_of_named(named, question, normalizer, by_specificity, self.has_terms)
 
     @immediate
     def places(self, phrases: Sequence[str]) -> dict[str, tuple[int, float]]:
@@ -113,12 +114,11 @@ class ReadGraph:
     question: QuestionGraph
     selection: Selection
     config: SearchConfig
-    state: HippoRAGState
     has_phrases: bool = True
 
     def links(self, question: str, normalizer: Normalizer, by_specificity: bool) -> Steps[list[Link]]:
         """The phrases that a question names; their rows are numbers of nodes."""
-        return (yield from offload(self.question.links, question, normalizer, by_specificity, self.state.has_terms))
+        return (yield from offload(self.question.links, question, normalizer, by_specificity, self.view.has_terms))
 
     def places(self, phrases: Sequence[str]) -> Steps[dict[str, tuple[int, float]]]:
         """The number of the node of each of some phrases, and its number of passages."""
@@ -212,7 +212,7 @@ class ReadGraph:
         """The part of the graph that was read, over some passages, and the seeds with their rows there."""
         contents = None
         if not self.config.published.passage_nodes or self.config.published.length_normalization:
-            contents = yield from self.view.consisting(chunks, self.state.has_terms)
+            contents = yield from self.view.consisting(chunks)
         part = yield from offload(self.question.part, chunks.ids, seeds.links, contents)
         rows = {phrase: row for row, phrase in enumerate(part.phrases)}
         row = {link.row: rows[link.phrase] for link in seeds.links}
@@ -252,9 +252,8 @@ class GraphView:
     ) -> Steps[AskedGraph]:
         """The graph, restricted to what a question may see: by the mask in memory, by the selection in stores."""
         if not self.rows.is_stored:
-            return WholeGraph(state, (yield from offload(state.visible, allowed)))
-        state = replace(state, has_terms=self.has_terms)
-        return ReadGraph(self, self._question(selection, config), selection, config, state)
+            return WholeGraph(state, (yield from offload(state.visible, allowed)), self.has_terms)
+        return ReadGraph(self, self._question(selection, config), selection, config)
 
     def _question(self, selection: Selection, config: SearchConfig) -> QuestionGraph:
         if selection.is_whole:
@@ -282,10 +281,10 @@ class GraphView:
         facts = yield from self.stated(question, held.facts)
         return [one for one in held.phrases if one not in phrases], [one for one in held.facts if one not in facts]
 
-    def consisting(self, chunks: Snapshot, has_terms: bool) -> Steps[HippoRAGState]:
+    def consisting(self, chunks: Snapshot) -> Steps[HippoRAGState]:
         """The state of some chunks, made from their stored passages."""
         contents = yield from self.rows.passages(chunks.ids)
-        return HippoRAGState.of(chunks, [contents.get(i, Passage({}, {})) for i in chunks.ids], has_terms=has_terms)
+        return HippoRAGState.of(chunks, [contents.get(i, Passage({}, {})) for i in chunks.ids])
 
     def drawn(self, found: GraphSearchResult[Any]) -> Steps[GraphSearchResult[KnowledgeGraph]]:
         """A result over the whole graph, or over the graph of the best passages of the answer and of the walk."""
@@ -295,7 +294,7 @@ class GraphView:
         best = [np.argsort(-each, kind="stable")[:_DRAWN] for each in (found.scores, scores)]
         rows = np.array(list(dict.fromkeys(np.concatenate(best).tolist())), np.int64)
         links, name = found.seeds.links, found.state.phrases.at
-        state = yield from self.consisting(found.state.chunks.part(rows), found.state.has_terms)
+        state = yield from self.consisting(found.state.chunks.part(rows))
         state = replace(state, phrases=state.phrases.extended(link.phrase for link in links), names={})
         state = replace(state, graph=state.graph_with([]))
         if found.synonyms:

@@ -70,7 +70,6 @@ class HippoRAGState:
         until a search needs them; the keys are the phrases
     fact_vectors : vectors of facts, which are encoded in the keys, in a separate order of rows: of all facts, or of
         none until a search needs them
-    has_terms : whether the graph has terms in lower case, not only names
     names : finds the phrases in texts, by how phrases are normalised, once a question has asked for it
     """
 
@@ -80,7 +79,6 @@ class HippoRAGState:
     phrase_vectors: Snapshot = field(default_factory=Snapshot.empty)
     fact_vectors: Snapshot = field(default_factory=Snapshot.empty)
     graph: KnowledgeGraph = field(default_factory=KnowledgeGraph.empty)
-    has_terms: bool = True
     names: dict[Normalizer, KnownNames] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -109,13 +107,12 @@ class HippoRAGState:
         phrase_vectors: Snapshot | None = None,
         fact_vectors: Snapshot | None = None,
         lists: csr_matrix | None = None,
-        has_terms: bool = True,
     ) -> "HippoRAGState":
         """The state of some chunks, each with its passage; `lists` are the similar phrases of those with vectors."""
         phrases, facts = phrase_vectors or Snapshot.empty(), fact_vectors or Snapshot.empty()
         # Phrases with a vector come first, in the order of their vectors.
         numbered = Numbering(record.key for record in phrases.records)
-        state = cls(chunks, numbered, phrase_vectors=phrases, fact_vectors=facts, has_terms=has_terms)
+        state = cls(chunks, numbered, phrase_vectors=phrases, fact_vectors=facts)
         state = state.with_names(passages)
         n = len(state.phrases)
         lists = resized(csr_matrix((0, 0)) if lists is None else lists, n)
@@ -129,7 +126,7 @@ class HippoRAGState:
 
     @classmethod
     def of_arrays(
-        cls, arrays: Arrays, chunks: Snapshot, phrase_vectors: Snapshot, fact_vectors: Snapshot, has_terms: bool
+        cls, arrays: Arrays, chunks: Snapshot, phrase_vectors: Snapshot, fact_vectors: Snapshot
     ) -> "HippoRAGState":
         """The state of :meth:`arrays`, over the same memory."""
         phrases = PackedPhrases.of_arrays(part_of(arrays, "phrases"))
@@ -142,7 +139,6 @@ class HippoRAGState:
             phrase_vectors,
             fact_vectors,
             graph,
-            has_terms,
         )
 
     def without(self, rows: Rows) -> tuple["HippoRAGState", list[str], list[Fact]]:

@@ -19,7 +19,7 @@ from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, pack_maps, unpack_maps
 from llama_index.pgrag.map_view import MapView
 from llama_index.pgrag.records import facts_after, facts_of, from_record, report_unverified
-from llama_index.pgrag.state import KINDS, MapCell, PseudoGraph, cells_of, fact_paths, maps_of
+from llama_index.pgrag.state import KINDS, MapCell, PseudoGraph, cells_of, fact_paths
 from llama_index.ragkit import Builder, Change, Selection, Snapshot, SpaceRows, Steps
 from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.index.resources import Resources
@@ -148,7 +148,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         }
         if self.by_words:
             return
-        maps = maps_of(fact for own in facts.values() for fact in own)
+        maps = PseudoGraph.of(facts).maps
         new, _ = yield from self._unstored(cells_of(maps, sorted(maps)))
         yield from self._embed(new)
         self._linked = {}

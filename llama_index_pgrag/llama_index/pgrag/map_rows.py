@@ -45,11 +45,6 @@ class NodeRow:
         """The id of its map."""
         return self.facts[0].topic_id
 
-    @property
-    def names(self) -> NodeNames:
-        """Its names."""
-        return self.names_among(self.present)
-
     def names_among(self, topics: Collection[str]) -> NodeNames:
         """Its names in an index with these topics."""
         return NodeNames.of([fact.path for fact in self.facts], CellNames(topics))
@@ -204,7 +199,7 @@ class MapRows:
         yield from self._records.put(_NUMBERS, [(str(chunk_number(i)), {"id": i}) for i in after])
 
     def _change(self, before: Mapping[str, NodeRow], after: Mapping[str, NodeRow]) -> None:
-        was, now = ({i: row.names for i, row in rows.items()} for rows in (before, after))
+        was, now = ({i: row.names_among(row.present) for i, row in rows.items()} for rows in (before, after))
         self._graph.change(*name_change(was, now))
 
 

@@ -20,7 +20,7 @@ from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector, find
 from llama_index.pgrag.search.name_edges import chunk_number
 from llama_index.pgrag.search.name_walk import NODE_SEEDS, FrontierWalk, Mass, NameWalk, walk_names, walked
 from llama_index.pgrag.search.ranking import nearness_of_nodes
-from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
+from llama_index.pgrag.state import MindMap, PseudoGraph
 from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.steps import gather, immediate, run_steps
@@ -216,7 +216,7 @@ class _Part:
             (yield from self._near_topics(asked.vector, count, shown)), topic_of.values()
         )
         super_topics = super_facts = SuperNodes(1.0)
-        maps: dict[str, MindMap] = {}
+        maps: Mapping[str, MindMap] = {}
         before: Sequence[str] = ()
         while True:
             mask, passing = yield from self._allowed(topics)
@@ -287,11 +287,11 @@ class _Part:
         mask = np.array([not set(nodes.get(i, ())).isdisjoint(passing) for i in topics.ids], np.bool_)
         return mask, passing
 
-    def _maps(self, topic_ids: Sequence[str]) -> Steps[dict[str, MindMap]]:
+    def _maps(self, topic_ids: Sequence[str]) -> Steps[Mapping[str, MindMap]]:
         """The maps of these topics, complete."""
         nodes = yield from self.rows.nodes_of_maps(topic_ids)
         rows = yield from self.rows.nodes(dict.fromkeys(i for ids in nodes.values() for i in ids))
-        return maps_of(fact for row in rows.values() for fact in row.facts)
+        return PseudoGraph.of({node_id: row.facts for node_id, row in rows.items()}).maps
 
     def _passing_rows(self, rows: Mapping[str, NodeRow]) -> Steps[dict[str, NodeRow]]:
         """The rows of nodes that count, without facts that have words of nodes that do not count."""
@@ -328,9 +328,7 @@ class _Part:
         """
         rows = yield from self._passing_rows((yield from self.rows.nodes(chunks.ids)))
         of_node = {node_id: row.facts for node_id, row in rows.items()}
-        maps = maps_of(fact for own in of_node.values() for fact in own)
-        map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}
-        graph = PseudoGraph(chunks=chunks, maps=maps, map_of=map_of, of_node=of_node)
+        graph = replace(PseudoGraph.of(of_node), chunks=chunks)
         if self.by_words:
             return graph, rows
         chosen = graph.maps if cells is None else [candidate.topic_id for candidate in cells.candidates]

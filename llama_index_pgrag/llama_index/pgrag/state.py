@@ -24,7 +24,7 @@ from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["KINDS", "FactPath", "Facts", "MapCell", "MindMap", "PseudoGraph", "cells_of", "fact_paths", "maps_of"]
+__all__ = ["KINDS", "FactPath", "Facts", "MapCell", "MindMap", "PseudoGraph", "cells_of", "fact_paths"]
 
 KINDS = ("topics", "routes", "facts")  # the cells of a mind map; each kind has its own vector space
 
@@ -270,7 +270,7 @@ class PseudoGraph:
         for fact in after.values():
             by_topic[fact.topic_id].append(fact)
         dropped: dict[str, list[str]] = {"topics": [], "routes": [], "facts": [i for i in before if i not in after]}
-        for topic_id in {fact.topic_id for fact in (*before.values(), *after.values())}:
+        for topic_id in dict.fromkeys(fact.topic_id for fact in (*before.values(), *after.values())):
             known = maps.pop(topic_id, None)
             kept = [fact for fact in known.facts if fact.id not in before] if known is not None else []
             facts = sorted([*kept, *by_topic[topic_id]], key=lambda fact: fact.order)
@@ -316,18 +316,6 @@ def fact_paths(
         )
         for i, path in enumerate(paths)
     )
-
-
-def maps_of(facts: Iterable[FactPath]) -> dict[str, MindMap]:
-    """The maps of some facts, by topic id."""
-    by_topic: dict[str, list[FactPath]] = defaultdict(list)
-    for fact in facts:
-        by_topic[fact.topic_id].append(fact)
-    found = {}
-    for topic_id, own in by_topic.items():
-        own.sort(key=lambda fact: fact.order)
-        found[topic_id] = MindMap(topic_id, own[0].path[0], own[0].document, tuple(own))
-    return found
 
 
 @dataclass(frozen=True)

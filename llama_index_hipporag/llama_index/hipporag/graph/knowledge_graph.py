@@ -373,8 +373,6 @@ def give_back() -> None:
 class GraphPart:
     """n phrases that have been read, then p passages, then the other nodes that the walk has reached.
 
-    The options of a search, such as the weights of edges, were applied when the part was read.
-
     Attributes
     ----------
     phrases : (n,)
@@ -391,14 +389,6 @@ class GraphPart:
         """Numbers of passages and phrases."""
         return self.counts.shape[0], len(self.phrases)
 
-    def without_common(self, share: float) -> "GraphPart":
-        """The same part: phrases that are nearly everywhere were already left out."""
-        return self
-
     def walk(self, edges: Edges, synonyms: bool, subject_weight: float | None) -> Walk:
-        """The part prepared for walks."""
+        """The part prepared for walks; the options were applied when it was read."""
         return Walk.of(self.edges, undirected=False)
-
-    def projection(self, counted: PhraseCount, length_normalization: float, passage_nodes: bool) -> csr_matrix:
-        """The matrix from scores of nodes to scores of passages, shape (p, nodes)."""
-        return self.counts

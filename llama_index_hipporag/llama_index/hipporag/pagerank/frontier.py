@@ -76,6 +76,7 @@ class Frontier:
     ----------
     ids : (n,), of the nodes
     kept : (n,), mass that the last walk has certainly left at each node
+    calls : number of fetches
     """
 
     def __init__(self, fetch: Fetch, *, damping: float = 0.5, epsilon: float = EPSILON) -> None:
@@ -89,6 +90,7 @@ class Frontier:
         self.start, self.degree = np.empty(0, np.int64), np.empty(0, np.int64)
         self.strength = np.empty(0)  # of the rows at hand
         self.targets, self.edges = np.empty(0, np.int64), np.empty(0)
+        self.calls = 0
         self._fetch = fetch
 
     def read(self, seeds: Ints, weights: Floats) -> None:
@@ -143,6 +145,7 @@ class Frontier:
 
     def _receive(self, rows: FetchedRows) -> None:
         """Add rows, and number their neighbours."""
+        self.calls += 1
         targets = self._numbered(rows.neighbors)
         sources = self.places_of(rows.nodes)
         self.further[sources] = rows.further

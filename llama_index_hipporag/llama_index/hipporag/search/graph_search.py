@@ -192,10 +192,13 @@ class _GraphSearch(Generic[Graph]):
     @classmethod
     def of(cls, graph: Graph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch[Graph]":
         """The graph for some options."""
-        graph, published = graph.without_common(config.max_phrase_share), config.published
+        published = config.published
         edges = published.edges, config.synonyms, config.subject_weight if published.passage_nodes else None
+        if isinstance(graph, GraphPart):
+            return cls(graph, allowed, config, graph.counts, graph.walk(*edges))
+        graph = graph.without_common(config.max_phrase_share)
         projection = graph.projection(published.counted, published.length_normalization, published.passage_nodes)
-        if isinstance(graph, GraphPart) or projection.shape[1] < PUSH_FROM or published.max_steps is not None:
+        if projection.shape[1] < PUSH_FROM or published.max_steps is not None:
             return cls(graph, allowed, config, projection, graph.walk(*edges))
         ordered = graph.ordered(*edges)
         return cls(graph, allowed, config, _by_strength(graph, ordered, projection, config), ordered)

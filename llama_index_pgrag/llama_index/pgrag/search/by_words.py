@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.search.candidates import Vector
-from llama_index.pgrag.state import KINDS, PseudoGraph, cells_of, maps_of
+from llama_index.pgrag.state import KINDS, PseudoGraph, cells_of
 from llama_index.ragkit.text.few_texts import scores_of_few
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.question_scores import best_rows
@@ -40,9 +40,9 @@ def cells_by_words(
     ids = graph.chunks.ids
     best = [ids[row] for row in best_rows(scores, wanted + MORE_NODES, graph.chunks)]
     of_node = {node_id: graph.of_node[node_id] for node_id in best if node_id in graph.of_node}
-    maps = maps_of(fact for own in of_node.values() for fact in own)
-    cells = cells_of(maps, maps)
-    document_of = {i: found.document for topic_id, found in maps.items() for i in (topic_id, *found.routes)}
+    part = PseudoGraph.of(of_node)
+    cells = cells_of(part.maps, part.maps)
+    document_of = {i: found.document for topic_id, found in part.maps.items() for i in (topic_id, *found.routes)}
     document_of |= {fact.id: fact.document for own in of_node.values() for fact in own}
     terms = {i: lexical_terms(cell.text) for kind in KINDS for i, cell in cells[kind].items()}
     vectors = dict(zip(terms, _vectors(terms.values(), key_points), strict=True))
@@ -51,8 +51,7 @@ def cells_by_words(
         Snapshot.of(np.stack([vectors[i] for i in own]), [records[i] for i in own]) if own else Snapshot.empty()
         for own in cells.values()
     )
-    map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}
-    part = replace(graph, maps=maps, map_of=map_of, of_node=of_node, fused=None, terms=terms)
+    part = replace(graph, maps=part.maps, map_of=part.map_of, of_node=of_node, fused=None, terms=terms)
     points = np.eye(len(key_points), len(key_points) + 1, dtype=np.float32)
     return replace(part, topics=topics, routes=routes, facts=facts), list(points)
 
