@@ -27,8 +27,7 @@ from benchmarks.measuring import Times, timed
 from benchmarks.quality_hipporag import make_index
 from benchmarks.sql_databases import databases
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.passage import Passage, record_reader
-from llama_index.hipporag.graph.passage_edges import passage_number, passage_rows
+from llama_index.hipporag.graph.passage import Passage, passage_number, passage_rows, record_reader
 from llama_index.hipporag.graph_view import WholeGraph
 from llama_index.hipporag.search.graph_search import GraphSearchResult, search_many, seed_passages
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds

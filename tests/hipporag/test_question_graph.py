@@ -13,8 +13,14 @@ from sqlalchemy import text
 
 from llama_index.hipporag import PublishedWalk
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.passage import Passage, read_record
-from llama_index.hipporag.graph.passage_edges import list_rows, passage_number, passage_rows, phrase_number
+from llama_index.hipporag.graph.passage import (
+    Passage,
+    list_rows,
+    passage_number,
+    passage_rows,
+    phrase_number,
+    read_record,
+)
 from llama_index.hipporag.graph_view import WholeGraph
 from llama_index.hipporag.search.graph_search import search_many, seed_passages
 from llama_index.hipporag.search.query_seeds import QuerySeeds

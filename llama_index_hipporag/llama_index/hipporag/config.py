@@ -12,18 +12,9 @@ from llama_index.ragkit.validation import check_choice, check_component, check_c
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
-    "PAPER_GRAPHS",
-    "PAPER_SEARCHES",
-    "Edges",
-    "GraphConfig",
-    "Linking",
-    "PassageSeeds",
-    "PhraseCount",
-    "PublishedWalk",
-    "QuestionEntities",
-    "SearchConfig",
-    "Version",
-]
+    "PAPER_GRAPHS", "PAPER_SEARCHES", "Edges", "GraphConfig", "Linking", "PassageSeeds", "PhraseCount", "PublishedWalk",
+    "QuestionEntities", "SearchConfig", "Version",
+]  # fmt: skip
 
 Edges = Literal["added", "published"]
 Linking = Literal["entities", "facts", "text"]

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
 from llama_index.hipporag.graph.numbering import Numbering
-from llama_index.hipporag.graph.passage import Fact, Passage
-from llama_index.hipporag.graph.passage_edges import passage_number, phrase_number
+from llama_index.hipporag.graph.passage import Fact, Passage, passage_number, phrase_number
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.search.graph_search import GraphSearchResult, seed_passages
 from llama_index.hipporag.search.passage_scores import rerank_weights

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from llama_index.hipporag.graph.passage import Passage
-from llama_index.hipporag.graph.passage_edges import list_rows, passage_number, passage_rows
+from llama_index.hipporag.graph.passage import Passage, list_rows, passage_number, passage_rows
 from llama_index.hipporag.state import phrase_id
 from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange

@@ -13,20 +13,9 @@ from llama_index.ragkit.validation import check_choice, check_count, check_numbe
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
-    "CODE_CONTROL",
-    "PAPER",
-    "PAPER_CONTROL",
-    "PAPER_INDEX",
-    "SIGNED_CONTROL",
-    "Control",
-    "ControlName",
-    "Fusion",
-    "KeyPoints",
-    "Mode",
-    "PGRAGConfig",
-    "Ranking",
-    "SearchConfig",
-]
+    "CODE_CONTROL", "PAPER", "PAPER_CONTROL", "PAPER_INDEX", "SIGNED_CONTROL", "Control", "ControlName", "Fusion",
+    "KeyPoints", "Mode", "PGRAGConfig", "Ranking", "SearchConfig",
+]  # fmt: skip
 
 Fusion = Literal["components", "leaders"]
 Mode = Literal["PG-RAG", "PG w. KPs", "PG"]

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.maps.name_links import MapNames, NameLinks, NodeNames
-from llama_index.pgrag.maps.names import CellNames, cell_name
+from llama_index.pgrag.maps.name_links import CellNames, MapNames, NameLinks, NodeNames, cell_name
 from llama_index.pgrag.search.name_edges import chunk_number, name_change, pair_numbers, phrases_in
 from llama_index.pgrag.state import FactPath, Facts, NamesLater, PseudoGraph, fact_paths
 from llama_index.ragkit import Steps, offload

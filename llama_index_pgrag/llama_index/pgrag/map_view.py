@@ -13,8 +13,7 @@ from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, NodeRow
-from llama_index.pgrag.maps.name_links import NameLinks
-from llama_index.pgrag.maps.names import cell_name
+from llama_index.pgrag.maps.name_links import NameLinks, cell_name
 from llama_index.pgrag.search.by_words import cells_by_words
 from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector, find_candidates
 from llama_index.pgrag.search.name_edges import chunk_number

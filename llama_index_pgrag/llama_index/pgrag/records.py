@@ -16,15 +16,9 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.storage.index_storage import IndexStorage
 
 __all__ = [
-    "facts_after",
-    "facts_of",
-    "from_record",
-    "is_unverified",
-    "other_sources",
-    "read_together",
-    "report_unverified",
+    "facts_after", "facts_of", "from_record", "is_unverified", "other_sources", "read_together", "report_unverified",
     "to_record",
-]
+]  # fmt: skip
 
 
 def to_record(

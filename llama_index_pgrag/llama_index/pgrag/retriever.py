@@ -1,19 +1,22 @@
 """`PGRAGRetriever` retrieves fact paths, or their source passages, by a walk over the pseudo-graph."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
+from pydantic import Field
 
 from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
-from llama_index.pgrag.key_points import key_points_of
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
 from llama_index.pgrag.map_view import Asked, Gathered, MapView
 from llama_index.pgrag.page import FoundForPage
@@ -24,17 +27,87 @@ from llama_index.pgrag.search.candidates import Allowed
 from llama_index.pgrag.search.ranking import node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.index.chunk_scores import ChunkScores
 from llama_index.ragkit.index.query import as_bundle
+from llama_index.ragkit.llm.announcements import plain_lines
 from llama_index.ragkit.llm.embeddings import embed_texts, query_matrix
+from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
 
+__all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
+
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["PGRAGRetriever"]
+
+logger = logging.getLogger(__name__)
+dispatcher = get_dispatcher(__name__)
+
+
+class KeyPoints(Reply):
+    """Reply to the prompt for key points."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {"key_points": ("points", "keypoint", "statements", "facts")}
+    items: ClassVar[str] = "key_points"
+
+    key_points: TextList = Field(min_length=1, description="short statements that a full answer consists of")
+
+
+class KeyPointsEvent(BaseEvent):
+    """The key points that were used for a question."""
+
+    question: str
+    key_points: list[str]
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name of the event."""
+        return "KeyPointsEvent"
+
+
+def key_points_of(
+    bundle: QueryBundle, config: SearchConfig, complete: Callable[..., Steps[Any]]
+) -> Steps[tuple[list[str], str]]:
+    """The key points of a question; and if the LLM call failed, why the question itself is the only one.
+
+    `complete` asks the LLM with the prompt "key_points"; it is called only with `key_points="llm"`.
+    """
+    question = bundle.query_str
+    fallback = ""
+    points = list(dict.fromkeys(text for text in bundle.embedding_strs if text.strip())) or [question]
+    if config.mode == "PG":
+        points = [question]
+    elif config.key_points == "llm" and points == [question]:
+        try:
+            points = yield from complete(
+                parse=_read_points,
+                output_cls=KeyPoints,
+                reply_tokens=64 + 60 * config.max_key_points,
+                like=question,
+                question=fence([question], "question"),
+                max_points=config.max_key_points,
+            )
+            points = points[: config.max_key_points]
+        except ExtractionError as error:
+            fallback = str(error)
+            logger.warning("No key points for %r, so the question itself is used. %s", question, fallback)
+    dispatcher.event(KeyPointsEvent(question=question, key_points=points))
+    return points, fallback
+
+
+def _read_points(reply: str) -> list[str]:
+    """The key points of a JSON reply, or the lines of a reply to a prompt that asks for lines."""
+    try:
+        return read_reply(reply, KeyPoints).key_points
+    except ParseError:
+        if not set("{}").isdisjoint(strip_reasoning(reply)):
+            raise
+        return plain_lines(reply)
 
 
 class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.maps.mind_map import Path, path_text
-from llama_index.pgrag.maps.name_links import MapNames, NameLinks, NodeNames
-from llama_index.pgrag.maps.names import name_of
+from llama_index.pgrag.maps.name_links import MapNames, NameLinks, NodeNames, name_of
 from llama_index.pgrag.maps.node_maps import TOPIC
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.text.layered_mapping import LayeredMapping

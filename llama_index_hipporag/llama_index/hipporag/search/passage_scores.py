@@ -20,15 +20,9 @@ from llama_index.hipporag.pagerank.power_iteration import pagerank
 from llama_index.ragkit.vectors.walk_trust import lead, trust
 
 __all__ = [
-    "UNTRUSTED",
-    "WALK_WEIGHT",
-    "geometric_mean",
-    "min_max",
-    "rerank_weights",
-    "rescored",
-    "share_of_best",
+    "UNTRUSTED", "WALK_WEIGHT", "geometric_mean", "min_max", "rerank_weights", "rescored", "share_of_best",
     "walk_trust",
-]
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

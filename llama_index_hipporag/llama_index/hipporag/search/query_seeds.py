@@ -19,16 +19,9 @@ from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.ragkit.vectors.walk_trust import rarity
 
 __all__ = [
-    "FactFilter",
-    "Link",
-    "NamedPhrases",
-    "QuerySeeds",
-    "linked_facts",
-    "links_of_named",
-    "nearest_phrases",
-    "seeds_of_facts",
-    "specificity",
-]
+    "FactFilter", "Link", "NamedPhrases", "QuerySeeds", "linked_facts", "links_of_named", "nearest_phrases",
+    "seeds_of_facts", "specificity",
+]  # fmt: skip
 
 Floats = NDArray[np.float32]
 

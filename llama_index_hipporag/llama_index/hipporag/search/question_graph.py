@@ -10,13 +10,13 @@ from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.knowledge_graph import GraphPart, most_passages
-from llama_index.hipporag.graph.passage import Fact
-from llama_index.hipporag.graph.passage_edges import (
+from llama_index.hipporag.graph.passage import (
     FACT,
     LISTED,
     LISTS,
     NAMED,
     SUBJECT,
+    Fact,
     cosine_of,
     is_passage,
     passage_number,

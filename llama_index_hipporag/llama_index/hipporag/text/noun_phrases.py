@@ -23,16 +23,9 @@ from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.uncased import uncased_phrases
 
 __all__ = [
-    "NounPhrases",
-    "distinct",
-    "noun_phrases",
-    "read_passage",
-    "read_question",
-    "sentence_triples",
-    "shared_heads",
-    "subject_names",
-    "terms",
-]
+    "NounPhrases", "distinct", "noun_phrases", "read_passage", "read_question", "sentence_triples", "shared_heads",
+    "subject_names", "terms",
+]  # fmt: skip
 
 _LONGEST_RELATION = 12  # words
 _BRACKETED = re.compile(r"(?<!\s)\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")

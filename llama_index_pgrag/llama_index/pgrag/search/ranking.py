@@ -55,15 +55,9 @@ from llama_index.ragkit.vectors.question_scores import best_rows, question_cosin
 from llama_index.ragkit.vectors.walk_trust import combine
 
 __all__ = [
-    "REPEATED",
-    "FactScores",
-    "MergedPath",
-    "nearness_of_nodes",
-    "node_scores",
-    "path_scores",
-    "rank_paths",
+    "REPEATED", "FactScores", "MergedPath", "nearness_of_nodes", "node_scores", "path_scores", "rank_paths",
     "score_facts",
-]
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Scored = tuple[FactPath, float]
