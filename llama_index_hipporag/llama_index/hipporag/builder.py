@@ -33,12 +33,7 @@ Write = Callable[[HippoRAGState], Steps[HippoRAGState]]
 
 
 class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
-    """Updates the rows of passages, and vectors of phrases and facts.
-
-    Attributes
-    ----------
-    graph : reads the part of the graph that questions need
-    """
+    """Updates the rows of passages, and vectors of phrases and facts; `graph` reads the part that questions need."""
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig) -> None:
         super().__init__(storage, resources, config)

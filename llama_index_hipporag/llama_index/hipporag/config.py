@@ -30,13 +30,7 @@ _AVERAGED_WEIGHT = 0.8  # default of walk_weight for ensemble="average" and "unc
 
 @dataclass(frozen=True)
 class GraphConfig:
-    """Parameters of the knowledge graph, stored with the index; see :class:`~llama_index.hipporag.HippoRAGIndex`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has a value that it cannot have.
-    """
+    """Parameters of the knowledge graph, stored with the index; see :class:`~llama_index.hipporag.HippoRAGIndex`."""
 
     normalizer: Normalizer = "unicode"
     entity_nodes: bool = True
@@ -113,13 +107,7 @@ class PublishedWalk:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """Parameters of a search; see :class:`~llama_index.hipporag.HippoRAGRetriever`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has a value that it cannot have.
-    """
+    """Parameters of a search; see :class:`~llama_index.hipporag.HippoRAGRetriever`."""
 
     linking: Linking = "text"
     question_entities: QuestionEntities = "rules"

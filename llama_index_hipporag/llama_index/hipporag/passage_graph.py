@@ -31,11 +31,6 @@ Lists = Mapping[str, Mapping[str, float]]
 class PassageGraph:
     """Reads and writes the rows of one index; does nothing if the graph is in memory, where no rows are needed.
 
-    Parameters
-    ----------
-    rows : the graph
-    records : of the index, in the same place; they hold what each passage has added to the graph
-
     Attributes
     ----------
     is_stored : whether the graph has rows

@@ -50,16 +50,7 @@ def _no_llm(prompt: str, parse: Callable[[str], Any], **variables: Any) -> Any:
 
 @dataclass(frozen=True)
 class Linker:
-    """Links questions to a graph.
-
-    Attributes
-    ----------
-    config : parameters of the search
-    normalizer : that of the graph
-    embed : texts -> steps of their vectors
-    ask : (name of a prompt, parser of the reply, variables of the prompt) -> steps of the parsed reply; not needed
-        if the configuration uses no LLM
-    """
+    """Links questions to a graph; `ask` gives the parsed reply to a prompt, which only some configurations need."""
 
     config: SearchConfig
     normalizer: Normalizer

@@ -44,15 +44,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     """Keeps the vectors of the cells, the super nodes over them, and the rows by which parts of the maps are found.
 
     A write reads and changes the maps of its nodes, the super nodes that it touches, and the nodes that mention an
-    added or removed topic.
-
-    Parameters
-    ----------
-    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
-
-    Attributes
-    ----------
-    maps : reads the part of the maps that questions need
+    added or removed topic. `maps` reads the part of the maps that questions need.
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", *KINDS)

@@ -24,22 +24,12 @@ Floats = NDArray[np.float32]
 
 
 class FusionRows:
-    """Reads and writes the super nodes over one space.
+    """Reads and writes the super nodes over one space; `empty` are those over no rows.
 
     Only components of at least two rows are stored. Each of their rows has a record with the name of the component;
     each component has a record with its members and, with `fusion="leaders"`, its super nodes. A write reads the
     components that it touches, with the vectors of their members. Earlier versions stored only the names of the
     components of all rows of an index in memory.
-
-    Parameters
-    ----------
-    kind : name of the space
-    storage : of the index
-    empty : threshold and fusion
-
-    Attributes
-    ----------
-    empty : super nodes over no rows
     """
 
     def __init__(self, kind: str, storage: IndexStorage, empty: SuperNodes) -> None:

@@ -28,13 +28,7 @@ _NODES, _MAPS, _TOPICS, _NUMBERS = "pg_nodes", "pg_maps", "pg_topics", "pg_numbe
 
 @dataclass(frozen=True)
 class NodeRow:
-    """The facts that a node adds to the maps.
-
-    Attributes
-    ----------
-    facts : at least one, all of the same map
-    present : topics of the index that occur as phrases in its long facts, sorted
-    """
+    """The facts that a node adds to one map, and the topics of the index that its long facts mention, sorted."""
 
     facts: tuple[FactPath, ...]
     present: tuple[str, ...] = ()
@@ -73,15 +67,7 @@ class MapRows:
 
     Each node has a record with its facts, each map a record with its nodes, and each name of a topic a record with the
     number of maps that have it. The graph links nodes and names (:mod:`llama_index.pgrag.search.name_edges`). If all
-    maps are in memory, none of this is needed or kept.
-
-    Parameters
-    ----------
-    storage : of the index
-
-    Attributes
-    ----------
-    are_kept : whether there are rows
+    maps are in memory, none of this is needed or kept (`are_kept`).
     """
 
     def __init__(self, storage: IndexStorage) -> None:

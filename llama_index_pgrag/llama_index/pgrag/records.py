@@ -24,15 +24,7 @@ __all__ = [
 def to_record(
     topic: str, paths: Iterable[Path], checks: Sequence[Check] = (), attempts: int = 0, dropped: int = 0
 ) -> dict[str, Any]:
-    """The record of a node.
-
-    Parameters
-    ----------
-    paths : each begins with the topic
-    checks : one for each part of the text whose statements were verified
-    attempts : how often the model generated statements
-    dropped : number of facts that the text does not hold
-    """
+    """The record of a node, with one check for each part of the text; the text does not hold the `dropped` facts."""
     record: dict[str, Any] = {"topic": topic, "paths": [list(path[1:]) for path in paths]}
     if checks:
         record["verified"] = all(check.passed for check in checks)

@@ -68,12 +68,7 @@ class FactPath:
 
 @dataclass(frozen=True)
 class MindMap:
-    """A topic and the facts under it, in canonical order.
-
-    Attributes
-    ----------
-    id : a UUID derived from document (or node) and topic
-    """
+    """A topic and the facts under it, in canonical order; the id is derived from document (or node) and topic."""
 
     id: str
     topic: str

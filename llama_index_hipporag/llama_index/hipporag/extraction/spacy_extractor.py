@@ -31,12 +31,8 @@ _LOCKS_LOCK = threading.Lock()
 def loaded(model: Any) -> Any:
     """The `spacy.Language` of a name, or the given one.
 
-    Raises
-    ------
-    ImportError
-        Without the extra `spacy`.
-    ConfigurationError
-        If no pipeline of this name is installed, `model` is neither a name nor a pipeline, or the pipeline is empty.
+    Raises an `ImportError` without the extra `spacy`, and a `ConfigurationError` if there is no such pipeline, the
+    model is neither, or the pipeline is empty.
     """
     spacy = need("spacy", "SpacyExtractor", "llama-index-hipporag[spacy]")
     pipeline = _by_name(model) if isinstance(model, str) else model

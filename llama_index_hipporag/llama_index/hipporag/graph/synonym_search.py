@@ -114,18 +114,9 @@ def keep_best(pairs: PhrasePairs, cap: int, order: Order) -> PhrasePairs:
 
 
 def extended_lists(lists: csr_matrix, size: int, pairs: PhrasePairs, cap: int, order: Order) -> tuple[csr_matrix, Ints]:
-    """Lists with new entries merged in.
+    """Lists with new entries merged in, shape (size, size), and the rows with new entries.
 
-    Parameters
-    ----------
-    lists : shape (m, m), row p the list of phrase p
-    size : number of phrases now, m or more
-    pairs : new entries, not yet in `lists`, of rows that may have a list
-    cap, order : see :func:`keep_best`
-
-    Returns
-    -------
-    Lists, shape (size, size), and the rows with new entries.
+    `lists` has the shape (m, m), row p the list of phrase p; `pairs` are not yet in it, of rows that may have a list.
     """
     touched = np.unique(pairs.rows)
     old = touched[touched < lists.shape[0]]

@@ -84,20 +84,12 @@ def refinements(
     """Increasingly exact personalised PageRank from a few nodes: a push, then 1, 2, 4, 8 ... steps of all nodes.
 
     The last is exact except for rounding: the residual of the push, some percent of the mass, is walked in single
-    precision.
+    precision. The push may leave a residual of `epsilon` per weight of edges.
 
     Parameters
     ----------
-    graph : with its nodes by strength
     nodes, weights : (k,) the reset, by the numbers that nodes had before; at least one weight is positive, and a
         repeated node has the sum of its weights
-    damping : probability of following an edge, 0 <= d < 1
-    epsilon : residual that the push may leave, per weight of edges; positive
-
-    Raises
-    ------
-    ConfigurationError
-        If weights are negative, not finite or all zero.
     """
     account = PushState(graph, nodes, weights, damping, epsilon)
     account.push()

@@ -96,14 +96,7 @@ class Frontier:
     def read(self, seeds: Ints, weights: Floats) -> None:
         """Fetch the rows that a walk needs and that are not yet there.
 
-        Parameters
-        ----------
-        seeds, weights : (k,) ids and reset, at least one positive; a repeated node has the sum of its weights
-
-        Raises
-        ------
-        ConfigurationError
-            If weights are negative, not finite or all zero.
+        At least one of the weights, shape (k,), must be positive; a repeated node has the sum of its weights.
         """
         places, shares = self._numbered(seeds), check_reset(weights)
         self.residual = np.bincount(places, shares, len(self.ids)).astype(np.float64)

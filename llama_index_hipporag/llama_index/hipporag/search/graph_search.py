@@ -139,14 +139,7 @@ def _by_nearness(graph: Graph, near: Nearness | None) -> Floats:
 
 @dataclass(frozen=True)
 class _Passages:
-    """Scores of all passages for one question.
-
-    Attributes
-    ----------
-    walked : (p,), their shares of the walk, relative to the best
-    scores : (p,), with nearness
-    trust : how far the walk was trusted; None if the options do not use trust
-    """
+    """Shares of the walk, relative to the best, and scores of all passages, shape (p,); and the trust if it is used."""
 
     walked: Floats
     scores: Floats
@@ -175,13 +168,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _GraphSearch(Generic[Graph]):
-    """A graph, and the projection of walks on its passages.
-
-    Attributes
-    ----------
-    projection : (p, nodes), in the node order of the walks: by strength in a large graph
-    walk : the graph, small enough for power iteration, or large and with its nodes by strength
-    """
+    """A graph, and the projection of walks on its passages, (p, nodes); in a large graph with the nodes by strength."""
 
     graph: Graph
     allowed: Mask | None

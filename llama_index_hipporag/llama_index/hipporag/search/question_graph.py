@@ -54,11 +54,7 @@ class QuestionGraph:
 
     Parameters
     ----------
-    open_reader : of the graph
-    allowed : which passages may be returned; the walk reaches neither others nor nodes known only from others. None
-        for all
-    passages : the number of passages
-    config : of the search
+    allowed : which passages may be returned; the walk reaches neither others nor nodes known only from others
     supposed : phrases that may be too common to join passages
     epsilon : see :class:`~llama_index.hipporag.pagerank.frontier.Frontier`; None for one that depends on `passages`
     """

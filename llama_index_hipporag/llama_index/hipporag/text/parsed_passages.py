@@ -30,16 +30,12 @@ _RELATIVE_CLAUSES = ("relcl", "acl:relcl", "rc")
 
 
 def read_parsed(doc: Any, title: str = "") -> NounPhrases:
-    """The phrases and triples of a parsed passage.
+    """The phrases and triples of a `spacy.tokens.Doc`, the parsed text below a title.
 
     Triples consist of subject, verb and object, and their ends are phrases. A pronoun of the third person as subject
     stands for the title, a relative pronoun for the word that its clause modifies. A phrase in no such triple gets one
     with the words between it and the phrase before it: see
     :func:`~llama_index.hipporag.text.noun_phrases.read_passage`.
-
-    Parameters
-    ----------
-    doc : a `spacy.tokens.Doc` of the text below the title
     """
     subject = subject_names(title)
     spans = [*_named_phrases(doc), *_chunk_phrases(doc)]

@@ -43,20 +43,13 @@ _GATHER = 1 << 12  # pairs whose vectors are copied at once
 
 
 def components(vectors: Floats, threshold: float) -> Labels:
-    """Connected components of the graph of all pairs with a cosine of at least `threshold`.
+    """Connected components of the graph of all pairs with a cosine of at least `threshold`, in (-1, 1].
 
-    Parameters
-    ----------
-    vectors : shape (n, d), of any norm; a zero row is linked to nothing
-    threshold : in (-1, 1]
+    Takes n^2 d / 2 multiplications; bitwise equal rows count once, and a zero row is linked to nothing.
 
     Returns
     -------
     Labels, shape (n,): rows of one component have the same label, the number of its first row.
-
-    Notes
-    -----
-    Takes n^2 d / 2 multiplications; bitwise equal rows count once.
     """
     first, inverse = _distinct(vectors)
     rows = vectors[first]
@@ -254,19 +247,8 @@ def restore(
     """The super nodes of all rows, from the stored ones.
 
     The remains of a write that ended early are fused again: components that lack rows or overlap, and components whose
-    rows are stored with another component.
-
-    Parameters
-    ----------
-    stored : name -> members, of components of at least two rows
-    component_of : id of each of their rows -> name of its component
-    rows : all rows
-    empty : threshold and fusion
-
-    Returns
-    -------
-    super_nodes : the state
-    damaged : names of components, and ids of rows, whose stored form differs from this state
+    rows are stored with another component. Also returns the damaged ones: names of components, and ids of rows, whose
+    stored form differs from the result.
     """
     intact = {
         name: ids

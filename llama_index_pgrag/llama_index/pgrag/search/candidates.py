@@ -30,12 +30,9 @@ Reason = Literal["seed topic", "topic walk", "fact walk", "fact"]
 
 @dataclass(frozen=True)
 class Allowed:
-    """Rows that pass a filter; None means no restriction.
+    """Masks of the rows that pass a filter, and the ids of these nodes; None means no restriction.
 
-    Attributes
-    ----------
-    chunks, facts, topics : boolean masks over the rows; a topic passes if at least one of its facts passes
-    nodes : ids of the nodes that pass
+    A topic passes if at least one of its facts passes.
     """
 
     chunks: Mask | None = None

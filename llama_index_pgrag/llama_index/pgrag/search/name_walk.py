@@ -134,11 +134,6 @@ class FrontierWalk:
     step reads new rows only for the `ROWS_A_STEP` unread nodes and names with most of the walk; other unread ones pass
     nothing on. A name with more links than one row holds also passes nothing on: a node would get less than a
     five-hundredth of it.
-
-    Parameters
-    ----------
-    reader : of the graph
-    allowed : which nodes the walk may touch; None for all
     """
 
     def __init__(self, reader: GraphReader, allowed: Allowed | None = None) -> None:

@@ -268,13 +268,8 @@ def rank_paths(
 ) -> list[tuple[int, float]]:
     """The best paths with their scores, best first; equal scores in the canonical order.
 
-    Parameters
-    ----------
-    scores : shape (facts,), without their words; -inf for facts that are not results
-    count : number of paths to rank
-    question : the text with which facts are compared
-    lexical_weight : weight of BM25 for this question, in [0, 1]; `scores` already have the cosines with the rest
-    repeated : penalty for each earlier fact of the same node, at least 0
+    `scores`, shape (facts,), are without words; `lexical_weight`, in [0, 1], is that of BM25, and the cosines have the
+    rest. A path loses `repeated` for each earlier fact of the same node.
     """
     rows = best_rows(scores, count, graph.facts)
     found = scores[rows]
