@@ -233,11 +233,11 @@ class DocumentPart(NamedTuple):
     places: tuple[int, ...]
 
 
-def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] = count_tokens) -> list[DocumentPart]:
+def parts_of(nodes: Sequence[BaseNode], most: int) -> list[DocumentPart]:
     """The nodes of a document in as few parts of whole nodes as possible; a longer node is split into its own parts.
 
     Text that a node shares with the node before it, as overlapping chunks do, is read once. A part has at most `most`
-    tokens, as `count` counts them.
+    tokens.
     """
     parts: list[DocumentPart] = []
     open_: list[tuple[str, int]] = []
@@ -245,13 +245,13 @@ def parts_of(nodes: Sequence[BaseNode], most: int, count: Callable[[str], int] =
     for place, node in enumerate(nodes):
         text = plain_text(node).strip()
         new = text if not open_ else _without_overlap(nodes[place - 1], node)
-        cost = count(new) + 1
+        cost = count_tokens(new) + 1
         if open_ and cost > left:
             parts.append(_joined(open_))
             open_, left, new = [], most, text
-            cost = count(new) + 1
-        if count(text) > most:
-            parts += [DocumentPart(piece, (place,)) for piece in pieces_of(text, most, count)]
+            cost = count_tokens(new) + 1
+        if count_tokens(text) > most:
+            parts += [DocumentPart(piece, (place,)) for piece in pieces_of(text, most, count_tokens)]
         else:
             open_.append((new, place))
             left -= cost
