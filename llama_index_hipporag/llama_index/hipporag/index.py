@@ -28,6 +28,7 @@ from llama_index.ragkit.validation import chosen
 
 __all__ = ["HippoRAGIndex", "HippoRAGStruct"]
 
+_BATCH = 1000  # nodes or relations in one call of a property graph store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -175,9 +176,6 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
         allowed = selection.allowed(state.chunks)
         graph = state.visible(allowed) if query is None else query.found.graph
         return run_steps(page_of(state, graph, allowed, query, self.storage.get_node))
-
-
-_BATCH = 1000  # nodes or relations in one call of a property graph store
 
 
 def _facts_of(state: HippoRAGState) -> Iterator[tuple[Fact, int, list[str]]]:

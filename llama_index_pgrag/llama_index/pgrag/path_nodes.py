@@ -16,6 +16,7 @@ from llama_index.ragkit.validation import check_choice
 __all__ = ["ContextPath", "Format", "context_text", "outline_node", "path_node", "sources_of"]
 
 _READ = 100  # nodes of a result whose metadata are compared
+Format = Literal["outline", "json"]
 
 
 def path_node(result: MergedPath, fetch: NodeFetch) -> Steps[TextNode]:
@@ -59,9 +60,6 @@ def _citable(node: TextNode, result: MergedPath, fetch: NodeFetch) -> Steps[Text
 def _shared_metadata(sources: Sequence[BaseNode]) -> dict[str, Any]:
     first = sources[0].metadata if sources else {}
     return {key: value for key, value in first.items() if all(node.metadata.get(key) == value for node in sources)}
-
-
-Format = Literal["outline", "json"]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ __all__ = [
     "to_record",
 ]  # fmt: skip
 
+logger = logging.getLogger(__name__)
+
 
 def to_record(
     topic: str, paths: Iterable[Path], checks: Sequence[Check] = (), attempts: int = 0, dropped: int = 0
@@ -107,9 +109,6 @@ def without_texts(record: dict[str, Any], gone: Collection[str]) -> dict[str, An
 def is_unverified(record: dict[str, Any]) -> bool:
     """Whether the statements of a node failed verification in every attempt."""
     return record.get("verified") is False
-
-
-logger = logging.getLogger(__name__)
 
 
 def report_unverified(change: Change) -> None:

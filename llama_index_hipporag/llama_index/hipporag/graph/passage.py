@@ -28,6 +28,16 @@ __all__ = [
 ]  # fmt: skip
 
 Fact = tuple[str, str, str]
+Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
+
+PHRASE, PASSAGE = 0, 1
+"""Kinds of nodes: the lowest bits of their numbers."""
+
+FACT, STATED, NAMED, SUBJECT, LISTS, LISTED = range(6)
+"""Kinds of edges: between phrases by a fact; between a passage and a phrase that it has only in facts, that it names
+as an entity, or that it is about; from a phrase to one on its list of similar phrases, and back."""
+
+_COSINE = 1 << 30  # the count of an edge for a cosine of 1
 
 _REMEMBERED = 1 << 16  # texts; a build of millions of passages must not keep every name it has met
 
@@ -88,18 +98,6 @@ def record_reader(config: GraphConfig) -> Callable[[Mapping[str, Any] | None], P
     """Reads records by the parameters of a graph; texts that soon occur again are normalised once."""
     normalised, empty = lru_cache(_REMEMBERED)(normal_form(config.normalizer)), config.normalizer == "legacy"
     return lambda record: read_record(record or {}, normalised, config.entity_nodes, empty)
-
-
-Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
-
-PHRASE, PASSAGE = 0, 1
-"""Kinds of nodes: the lowest bits of their numbers."""
-
-FACT, STATED, NAMED, SUBJECT, LISTS, LISTED = range(6)
-"""Kinds of edges: between phrases by a fact; between a passage and a phrase that it has only in facts, that it names
-as an entity, or that it is about; from a phrase to one on its list of similar phrases, and back."""
-
-_COSINE = 1 << 30  # the count of an edge for a cosine of 1
 
 
 class PassageRows(NamedTuple):

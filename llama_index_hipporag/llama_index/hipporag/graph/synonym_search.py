@@ -30,6 +30,8 @@ Vectors = Callable[[Ints], Floats]
 
 _GATHER = 1 << 13  # pairs whose vectors are gathered at once
 _PRUNE = 4_000_000  # candidate pairs in memory before those that cannot be among the best are dropped
+_ROWS_AT_ONCE = 256  # lists recomputed by one search
+_CELLS = 1 << 24  # cosines of new and old phrases in memory at once: 64 MiB of float32
 
 
 class PhrasePairs(NamedTuple):
@@ -158,10 +160,6 @@ def mutual(lists: csr_matrix) -> csr_matrix:
     both: csr_matrix = lists.minimum(lists.T.tocsr())
     both.eliminate_zeros()
     return both
-
-
-_ROWS_AT_ONCE = 256  # lists recomputed by one search
-_CELLS = 1 << 24  # cosines of new and old phrases in memory at once: 64 MiB of float32
 
 
 class ExtendedPhrases:

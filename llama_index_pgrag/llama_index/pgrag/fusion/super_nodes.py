@@ -30,15 +30,12 @@ from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 __all__ = ["MAX_CLUSTER", "Ids", "SuperNodes", "components", "leader_clusters", "restore", "update"]
 
 Ids = tuple[str, ...]
-
-_FIRST_HITS = 32  # neighbours in the first search; doubled while all found ones are linked
-_WHOLE_SHARE = 0.25  # above this share of new rows all rows are fused again in one pass
-
-
 Floats = NDArray[np.float32]
 Labels = NDArray[np.int64]
 
 MAX_CLUSTER = 100  # largest cluster of the published procedure
+_FIRST_HITS = 32  # neighbours in the first search; doubled while all found ones are linked
+_WHOLE_SHARE = 0.25  # above this share of new rows all rows are fused again in one pass
 _GATHER = 1 << 12  # pairs whose vectors are copied at once
 
 

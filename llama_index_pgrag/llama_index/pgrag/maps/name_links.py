@@ -41,7 +41,6 @@ _MATRICES = ("said", "topics", "mentioned")
 
 Places = tuple[int, Sequence[int]]  # a row, and columns
 
-
 _LONGEST = 100  # characters of a name; longer cells are sentences
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _UNIT = re.compile(f"[{UNSPACED}]|[^\\s{UNSPACED}]+")

@@ -64,6 +64,11 @@ Scored = tuple[FactPath, float]
 
 _EXACT = 5_000  # facts; there are ten times as many as nodes, so exact cosines of all would take a tenth of a second
 
+REPEATED = 2.0
+"""Penalty of a path for each earlier fact of the same node, in units of the weight of the walk over names."""
+
+_WORDS = 200  # paths whose words are compared; takes about 10 ms
+
 
 @dataclass(frozen=True)
 class Template:
@@ -255,12 +260,6 @@ class MergedPath:
     def documents(self) -> list[str]:
         """Ids of their documents, sorted."""
         return sorted({fact.document for fact in self.facts if fact.document is not None})
-
-
-REPEATED = 2.0
-"""Penalty of a path for each earlier fact of the same node, in units of the weight of the walk over names."""
-
-_WORDS = 200  # paths whose words are compared; takes about 10 ms
 
 
 def rank_paths(
