@@ -26,15 +26,16 @@ from llama_index.ragkit.storage.derived_nodes import NodeFetch, texts_of
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import chosen
 
-__all__ = ["HippoRAGIndex", "HippoRAGStruct"]
-
-_BATCH = 1000  # nodes or relations in one call of a property graph store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from llama_index.core.schema import BaseNode, Document, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
+
+__all__ = ["HippoRAGIndex", "HippoRAGStruct"]
+
+_BATCH = 1000  # nodes or relations in one call of a property graph store
 
 
 @dataclass

@@ -31,14 +31,14 @@ from llama_index.ragkit.html import Page
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
 
-__all__ = ["PGRAGIndex", "PGRAGStruct"]
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from llama_index.core.schema import BaseNode, Document, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
+
+__all__ = ["PGRAGIndex", "PGRAGStruct"]
 
 
 @dataclass

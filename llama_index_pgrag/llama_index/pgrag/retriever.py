@@ -39,10 +39,10 @@ from llama_index.ragkit.steps import arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
 
-__all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
-
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+__all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
 
 
 logger = logging.getLogger(__name__)
