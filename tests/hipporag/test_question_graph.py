@@ -101,12 +101,12 @@ OPTIONS = [
 
 ADA = ("ada", "knew", "mary"), ("ada", "knew", "ada lovelace")
 TWO_COMMON = {  # one of them only beyond the other
-    "p0": Passage(Counter(), Counter(), [], 0),
-    "p1": Passage(Counter(), Counter(), [], 0),
-    "p2": Passage(Counter(), Counter(ADA[:1]), [], 0),
-    "p3": Passage(Counter(), Counter(ADA[:1]), [], 0),
-    "p4": Passage(Counter(), Counter(ADA[1:]), ["mary"], 0),
-    "p5": Passage(Counter(), Counter(ADA), ["charles babbage"], 0),
+    "p0": Passage(Counter(), Counter(), []),
+    "p1": Passage(Counter(), Counter(), []),
+    "p2": Passage(Counter(), Counter(ADA[:1]), []),
+    "p3": Passage(Counter(), Counter(ADA[:1]), []),
+    "p4": Passage(Counter(), Counter(ADA[1:]), ["mary"]),
+    "p5": Passage(Counter(), Counter(ADA), ["charles babbage"]),
 }
 
 
