@@ -49,8 +49,7 @@ def _index(documents: int, facts: int) -> Any:
 def walk_over_six_maps() -> Iterator[dict[str, Any]]:
     """From the question's vector to ranked paths over six candidate maps: template, similarities, walk, aggregation."""
     from llama_index.pgrag.config import SearchConfig
-    from llama_index.pgrag.search.allowed import Allowed
-    from llama_index.pgrag.search.candidates import find_candidates
+    from llama_index.pgrag.search.candidates import Allowed, find_candidates
     from llama_index.pgrag.search.ranking import FactScores, score_facts
 
     index = _index(1000, 12)
@@ -101,7 +100,7 @@ def insert_and_query(documents: int = 10_000) -> Iterator[dict[str, Any]]:
 
 def fusion(n: int = 100_000) -> dict[str, Any]:
     """Seconds and memory of a whole fusion, for a fresh process."""
-    from llama_index.pgrag.fusion.linkage import components
+    from llama_index.pgrag.fusion.super_nodes import components
 
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(n, DIMENSION)).astype(np.float32)

@@ -27,8 +27,7 @@ from benchmarks.measuring import Times, timed
 from benchmarks.quality_hipporag import make_index
 from benchmarks.sql_databases import databases
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.passage import Passage, RecordReader
-from llama_index.hipporag.graph.passage_edges import passage_number, passage_rows
+from llama_index.hipporag.graph.passage import Passage, passage_number, passage_rows, record_reader
 from llama_index.hipporag.graph_view import WholeGraph
 from llama_index.hipporag.search.graph_search import GraphSearchResult, search_many, seed_passages
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
@@ -73,8 +72,8 @@ def _musique(folder: Path) -> Iterator[dict[str, Any]]:
     (task,) = load(folder)
     index = make_index(task.corpus, minilm(), Namespace(rules=False, terms=False))
     entries = run_steps(index.storage.manifest.entries())
-    reader = RecordReader(index.config)
-    held = {node_id: reader.read(entries[node_id].record) for node_id in index.state.chunks.ids}
+    read = record_reader(index.config)
+    held = {node_id: read(entries[node_id].record) for node_id in index.state.chunks.ids}
     retriever = index.as_retriever(similarity_top_k=TOP)
     near = {}
     for query in task.queries:

@@ -17,9 +17,8 @@ from llama_index.graphrag import CooccurrenceExtractor
 from llama_index.graphrag.rows.question_graph import phrases_of
 from llama_index.hipporag import NounPhraseExtractor
 from llama_index.pgrag import OutlineExtractor
-from llama_index.pgrag.key_points import KeyPoints
-from llama_index.pgrag.maps.name_links import NodeNames
-from llama_index.pgrag.maps.names import CellNames
+from llama_index.pgrag.maps.name_links import CellNames, NodeNames
+from llama_index.pgrag.retriever import KeyPoints
 from llama_index.ragkit import ExtractionContext, NodeExtractor, RetryPolicy, Steps
 from llama_index.ragkit.extraction.extractive_summarizer import _split
 from llama_index.ragkit.steps import run_steps

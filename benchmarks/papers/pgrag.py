@@ -23,7 +23,7 @@ from benchmarks.papers.experiment import Experiment, Found, Lab, Part, System, p
 from benchmarks.papers.graders import bert_score, quest_f1, text_metrics
 from benchmarks.quality_pgrag import describe
 from llama_index.pgrag import MindMapExtractor, OutlineExtractor, PGRAGIndex, PGRAGRetriever
-from llama_index.pgrag.key_points import KeyPointsEvent
+from llama_index.pgrag.retriever import KeyPointsEvent
 from llama_index.ragkit import NodeExtractor
 from llama_index.raptor import RaptorIndex, RaptorRetriever
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llama_index.hipporag.pagerank.freed_memory import give_back
+from llama_index.hipporag.graph.knowledge_graph import give_back
 
 
 def own_memory() -> int:

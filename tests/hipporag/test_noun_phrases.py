@@ -5,8 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llama_index.hipporag.text.normalization import normalise
-from llama_index.hipporag.text.noun_phrases import noun_phrases, read_passage, read_question, subject_names
-from llama_index.hipporag.text.terms import shared_heads, terms
+from llama_index.hipporag.text.noun_phrases import (
+    noun_phrases,
+    read_passage,
+    read_question,
+    shared_heads,
+    subject_names,
+    terms,
+)
 from llama_index.ragkit.text import passages
 from llama_index.ragkit.text.names import names
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.hipporag.graph.numbering import Numbering
-from llama_index.hipporag.graph.packed_facts import PackedFacts
+from llama_index.hipporag.graph.numbering import Numbering, PackedFacts
 from llama_index.ragkit.text.packed_phrases import PackedPhrases
 from llama_index.ragkit.text.packed_words import PackedWords
 

@@ -12,7 +12,7 @@ from tests.hipporag.test_index import picture
 from tests.serving.twins import Twins, random_writes
 
 from llama_index.hipporag import HippoRAGIndex, PublishedWalk, RecordedExtractor
-from llama_index.hipporag.graph.passage_edges import LISTED, LISTS, cosine_of, phrase_number
+from llama_index.hipporag.graph.passage import LISTED, LISTS, cosine_of, phrase_number
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.testing import HashEmbedding

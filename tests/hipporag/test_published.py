@@ -69,7 +69,7 @@ def test_made_up_passages(seed: int, damping: float):
     published = PublishedHippoRAG(passages, embed)
     index = index_of(passages, model)
     memory = index.state.graph
-    order = index.state.rows_of_phrases(published.phrases)
+    order = [index.state.phrases[phrase] for phrase in published.phrases]
     dense = np.zeros((len(order), len(order)))
     for (i, j), weight in published.weights.items():
         if i != j:

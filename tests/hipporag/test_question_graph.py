@@ -13,8 +13,14 @@ from sqlalchemy import text
 
 from llama_index.hipporag import PublishedWalk
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.passage import Passage, read_record
-from llama_index.hipporag.graph.passage_edges import list_rows, passage_number, passage_rows, phrase_number
+from llama_index.hipporag.graph.passage import (
+    Passage,
+    list_rows,
+    passage_number,
+    passage_rows,
+    phrase_number,
+    read_record,
+)
 from llama_index.hipporag.graph_view import WholeGraph
 from llama_index.hipporag.search.graph_search import search_many, seed_passages
 from llama_index.hipporag.search.query_seeds import QuerySeeds
@@ -95,12 +101,12 @@ OPTIONS = [
 
 ADA = ("ada", "knew", "mary"), ("ada", "knew", "ada lovelace")
 TWO_COMMON = {  # one of them only beyond the other
-    "p0": Passage(Counter(), Counter(), [], 0),
-    "p1": Passage(Counter(), Counter(), [], 0),
-    "p2": Passage(Counter(), Counter(ADA[:1]), [], 0),
-    "p3": Passage(Counter(), Counter(ADA[:1]), [], 0),
-    "p4": Passage(Counter(), Counter(ADA[1:]), ["mary"], 0),
-    "p5": Passage(Counter(), Counter(ADA), ["charles babbage"], 0),
+    "p0": Passage(Counter(), Counter(), []),
+    "p1": Passage(Counter(), Counter(), []),
+    "p2": Passage(Counter(), Counter(ADA[:1]), []),
+    "p3": Passage(Counter(), Counter(ADA[:1]), []),
+    "p4": Passage(Counter(), Counter(ADA[1:]), ["mary"]),
+    "p5": Passage(Counter(), Counter(ADA), ["charles babbage"]),
 }
 
 

@@ -14,7 +14,7 @@ from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from llama_index.pgrag import MindMapExtractor, PGRAGIndex, builder
-from llama_index.pgrag.extraction.parts import parts_of
+from llama_index.pgrag.extraction.mind_map_extractor import parts_of
 from llama_index.pgrag.records import from_record
 from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.llm.retry import RetryPolicy

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
 
 from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex
-from llama_index.pgrag.maps.name_links import MapNames, NameLinks
-from llama_index.pgrag.maps.names import CellNames, cell_name
+from llama_index.pgrag.maps.name_links import CellNames, MapNames, NameLinks, cell_name
 from llama_index.pgrag.search.name_walk import NameWalk, walk_names
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.vectors.nearness import Nearness

@@ -6,7 +6,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.schema import TextNode
 
 from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex, PGRAGPostprocessor
-from llama_index.pgrag.search.path_ranking import rank_paths
+from llama_index.pgrag.search.ranking import rank_paths
 from llama_index.ragkit.testing import HashEmbedding
 from llama_index.ragkit.text.lexical_index import LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
@@ -63,7 +63,7 @@ def test_each_further_fact_of_a_node_counts_less():
 
 
 def test_only_the_best_are_compared_and_the_others_count_as_without_a_word(monkeypatch):
-    monkeypatch.setattr("llama_index.pgrag.search.path_ranking._WORDS", 2)
+    monkeypatch.setattr("llama_index.pgrag.search.ranking._WORDS", 2)
     index = index_of()
     scores = -np.arange(float(len(index.graph.facts)))
     found = ranked(index, scores, "hymns ropes letters paraffin Marl Tern Port", 1.0)

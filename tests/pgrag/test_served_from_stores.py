@@ -21,7 +21,7 @@ from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows
 from llama_index.pgrag.maps.mind_map import read_mind_map
 from llama_index.pgrag.records import to_record
-from llama_index.pgrag.search import frontier_walk
+from llama_index.pgrag.search import name_walk
 from llama_index.ragkit import NodeExtractor
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import make_engine, reading
@@ -103,7 +103,7 @@ class MapTwins(Twins):
         assert set(run_steps(storage.records.get_all("pg_nodes"))) == set(state.of_node)
         nodes = run_steps(self.rows.nodes(state.of_node))
         assert {node_id: row.facts for node_id, row in nodes.items()} == dict(state.of_node)
-        assert {node_id: row.names for node_id, row in nodes.items()} == dict(state.names.now.nodes)
+        assert {node_id: row.names_among(row.present) for node_id, row in nodes.items()} == dict(state.names.now.nodes)
         for kind, mine in (("topics", state.maps), ("facts", state.map_of)):
             fusion: FusionRows = self.stored.builder._fusions[kind]  # type: ignore[attr-defined]
             super_nodes, rows = getattr(state, f"super_{kind}"), getattr(state, kind)
@@ -334,7 +334,7 @@ def _prepared_alone(prepare: Any, builder: Any) -> Any:
 
 def test_rows_beyond_what_a_step_reads_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     twins = MapTwins(tmp_path, corpus())
-    monkeypatch.setattr(frontier_walk, "ROWS_A_STEP", 1)
+    monkeypatch.setattr(name_walk, "ROWS_A_STEP", 1)
     found = twins.stored.as_retriever(return_source=True).explain(QUESTIONS[0])
     assert found[0].names == ["lewis range"]
     assert found[0].share > 0

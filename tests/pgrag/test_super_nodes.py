@@ -8,8 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.pgrag.fusion.linkage import components, leader_clusters
-from llama_index.pgrag.fusion.super_nodes import SuperNodes, restore, update
+from llama_index.pgrag.fusion.super_nodes import SuperNodes, components, leader_clusters, restore, update
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 
 

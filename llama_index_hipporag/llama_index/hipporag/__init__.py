@@ -5,9 +5,8 @@ See :class:`HippoRAGIndex`.
 
 from llama_index.hipporag.config import PublishedWalk
 from llama_index.hipporag.explanation import HippoRAGExplanation
-from llama_index.hipporag.extraction.noun_phrase_extractor import NounPhraseExtractor
+from llama_index.hipporag.extraction.noun_phrase_extractor import NounPhraseExtractor, RecordedExtractor
 from llama_index.hipporag.extraction.openie_extractor import OpenIEExtractor
-from llama_index.hipporag.extraction.recorded_extractor import RecordedExtractor
 from llama_index.hipporag.extraction.spacy_extractor import SpacyExtractor
 from llama_index.hipporag.index import HippoRAGIndex
 from llama_index.hipporag.ircot import Demonstration, IRCoTRetriever

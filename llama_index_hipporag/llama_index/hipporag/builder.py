@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 
 from llama_index.hipporag.config import GraphConfig
-from llama_index.hipporag.graph.passage import Fact, Passage, RecordReader
+from llama_index.hipporag.graph.passage import Fact, Passage, record_reader
 from llama_index.hipporag.graph_view import FACTS, PHRASES, GraphView
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.phrase_vectors import PhraseVectors
@@ -33,20 +33,16 @@ Write = Callable[[HippoRAGState], Steps[HippoRAGState]]
 
 
 class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
-    """Updates the rows of passages, and vectors of phrases and facts.
-
-    Attributes
-    ----------
-    graph : reads the part of the graph that questions need
-    """
+    """Updates the rows of passages, and vectors of phrases and facts; `graph` reads the part that questions need."""
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig) -> None:
         super().__init__(storage, resources, config)
-        self._reader = RecordReader(config)
+        self._read = record_reader(config)
         self._rows = PassageGraph(storage.stores.graph(), storage.records)
         self._phrases = PhraseVectors(storage, resources, config, self._rows)
         self.graph = GraphView(storage, self._rows)
-        for name, is_kept in ((PHRASES, config.phrase_vectors), (FACTS, config.fact_vectors)):
+        self._always = {PHRASES: config.phrase_vectors, FACTS: config.fact_vectors}
+        for name, is_kept in self._always.items():
             if is_kept and not storage.struct.generation:
                 storage.add_space(name)
 
@@ -58,11 +54,11 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         if chunks is None:
             return HippoRAGState()
         entries = yield from self.storage.manifest.entries()
-        passages = [self._reader.read(entries[i].record if i in entries else None) for i in chunks.ids]
+        passages = [self._read(entries[i].record if i in entries else None) for i in chunks.ids]
         yield from self._remove_unknown(HippoRAGState().with_names(passages))
         phrases, facts = self._vectors
         lists = yield from self._phrases.load(phrases)
-        return HippoRAGState.of(chunks, passages, phrases, facts, lists, self.graph.has_terms)
+        return HippoRAGState.of(chunks, passages, phrases, facts, lists)
 
     def arrays_of(self, state: HippoRAGState) -> Arrays:
         """Phrases, facts and graph."""
@@ -70,7 +66,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     def load_arrays(self, arrays: Arrays) -> HippoRAGState | None:
         """The state of :meth:`arrays_of`, made into objects when a search needs them."""
-        return HippoRAGState.of_arrays(arrays, self.storage.snapshot(), *self._vectors, self.graph.has_terms)
+        return HippoRAGState.of_arrays(arrays, self.storage.snapshot(), *self._vectors)
 
     @property
     def _vectors(self) -> tuple[Snapshot, Snapshot]:
@@ -88,7 +84,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     def _over(self, state: HippoRAGState) -> HippoRAGState:
         """The state with the current vectors."""
         phrases, facts = self._vectors
-        return replace(state, phrase_vectors=phrases, fact_vectors=facts, has_terms=self.graph.has_terms)
+        return replace(state, phrase_vectors=phrases, fact_vectors=facts)
 
     def _counted(self, state: HippoRAGState) -> HippoRAGState:
         _, phrases, facts = state.graph.shape
@@ -100,7 +96,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     def apply(self, state: HippoRAGState, change: Change) -> Steps[HippoRAGState]:
         """Store what is derived from a change, and return the new state."""
-        passages = [self._reader.read(change.records.get(node.node_id)) for node in change.added]
+        passages = [self._read(change.records.get(node.node_id)) for node in change.added]
         added = {node.node_id: passage for node, passage in zip(change.added, passages, strict=True)}
         before = yield from self._rows.replace({**dict.fromkeys(change.removed), **added})
         left = yield from self._without(state, change.removed, before)
@@ -124,10 +120,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     ) -> Steps[HippoRAGState]:
         """Delete the vectors of phrases and facts that no passage has any more.
 
-        Parameters
-        ----------
-        removed : the removed chunks
-        before : the earlier passages of changed chunks, if the graph has rows
+        If the graph has rows, `before` has the earlier passages of changed chunks.
         """
         rows = state.chunks.rows_of(list(removed))
         left, phrases, facts = state.without(rows[rows >= 0].astype(np.int64))
@@ -145,10 +138,7 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
         """Whether phrases or facts, by the name of their space, are embedded with each write."""
         if self._rows.is_stored:
             return name in self.storage.struct.spaces
-        vectors, always = state.phrase_vectors, self.config.phrase_vectors
-        if name == FACTS:
-            vectors, always = state.fact_vectors, self.config.fact_vectors
-        return always or len(vectors) > 0
+        return self._always[name] or len(state.phrase_vectors if name == PHRASES else state.fact_vectors) > 0
 
     def _with_phrases(self, state: HippoRAGState, phrases: Iterable[str]) -> Steps[HippoRAGState]:
         """Store a vector and a list of similar phrases for each of these phrases that has none."""
@@ -181,8 +171,8 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
 
     def _is_embedded(self, state: HippoRAGState, name: str) -> bool:
         if self._rows.is_stored:
-            always = self.config.phrase_vectors if name == PHRASES else self.config.fact_vectors
-            return always or self.graph.passages == 0 or self.storage.struct.counters.get(f"{name}_embedded", 0) > 0
+            embedded = self.storage.struct.counters.get(f"{name}_embedded", 0) > 0
+            return self._always[name] or self.graph.passages == 0 or embedded
         if name == PHRASES:
             return len(state.phrase_vectors) >= len(state.phrases)
         return len(state.fact_vectors) >= len(state.facts)
@@ -209,4 +199,4 @@ class GraphBuilder(Builder[GraphConfig, HippoRAGState]):
     @immediate
     def state_of(self, near: ChunkView, selection: Selection) -> HippoRAGState:
         """The state of some chunks; a question reads the graph as needed."""
-        return HippoRAGState(near.rows, has_terms=self.graph.has_terms)
+        return HippoRAGState(near.rows)

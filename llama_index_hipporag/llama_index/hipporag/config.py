@@ -6,25 +6,15 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from llama_index.hipporag.text.late_interaction import TokenEncoder
-from llama_index.hipporag.text.normalization import Normalizer, check_normalizer
+from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
-    "PAPER_GRAPHS",
-    "PAPER_SEARCHES",
-    "Edges",
-    "Ensemble",
-    "GraphConfig",
-    "Linking",
-    "PassageSeeds",
-    "PhraseCount",
-    "PublishedWalk",
-    "QuestionEntities",
-    "SearchConfig",
-    "Version",
-]
+    "PAPER_GRAPHS", "PAPER_SEARCHES", "Edges", "GraphConfig", "Linking", "PassageSeeds", "PhraseCount", "PublishedWalk",
+    "QuestionEntities", "SearchConfig", "Version",
+]  # fmt: skip
 
 Edges = Literal["added", "published"]
 Linking = Literal["entities", "facts", "text"]
@@ -40,13 +30,7 @@ _AVERAGED_WEIGHT = 0.8  # default of walk_weight for ensemble="average" and "unc
 
 @dataclass(frozen=True)
 class GraphConfig:
-    """Parameters of the knowledge graph, stored with the index; see :class:`~llama_index.hipporag.HippoRAGIndex`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has a value that it cannot have.
-    """
+    """Parameters of the knowledge graph, stored with the index; see :class:`~llama_index.hipporag.HippoRAGIndex`."""
 
     normalizer: Normalizer = "unicode"
     entity_nodes: bool = True
@@ -57,7 +41,7 @@ class GraphConfig:
     min_synonym_length: int = 3
 
     def __post_init__(self) -> None:
-        check_normalizer(self.normalizer)
+        check_choice("normalizer", self.normalizer, get_args(Normalizer))
         check_number("synonym_threshold", self.synonym_threshold, 0, 1, above=True)
         check_count("max_synonyms", self.max_synonyms, 1)
         check_count("min_synonym_length", self.min_synonym_length, 0)
@@ -123,13 +107,7 @@ class PublishedWalk:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """Parameters of a search; see :class:`~llama_index.hipporag.HippoRAGRetriever`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has a value that it cannot have.
-    """
+    """Parameters of a search; see :class:`~llama_index.hipporag.HippoRAGRetriever`."""
 
     linking: Linking = "text"
     question_entities: QuestionEntities = "rules"
@@ -177,17 +155,7 @@ class SearchConfig:
             )
 
     def check_reading(self, is_whole: bool) -> None:
-        """Check that an index can be searched.
-
-        Parameters
-        ----------
-        is_whole : whether the whole index is in memory
-
-        Raises
-        ------
-        ConfigurationError
-            If it is not, and an option needs it.
-        """
+        """Raise a `ConfigurationError` if an index is not whole in memory, and an option needs it."""
         if not is_whole and self.passage_seeds == "each":
             raise ConfigurationError(
                 "passage_seeds='each' starts a walk from every passage, so the whole index must be in memory: "

@@ -63,12 +63,11 @@ def explain(found: GraphSearchResult[KnowledgeGraph], node_id: str, text: str, s
     """Explain one passage of an answer, using only passages that may be returned."""
     state, graph = found.state, found.graph
     row = state.chunks.row_of(node_id)
-    own = graph.contains.indices[graph.contains.indptr[row] : graph.contains.indptr[row + 1]].astype(np.int64)
     active = _activity(found)
     way = way_to(found, row)
     facts = [fact for a, b in pairwise(way) for fact in facts_between(state, graph, a, b)]
     facts += _facts_about(state, graph, row, {*way, *found.seeds.weights})
-    top = sorted(own.tolist(), key=lambda phrase: (-active[phrase], state.phrases.at(phrase)))[:_SHOWN]
+    own = sorted(graph.phrases_of(row).tolist(), key=lambda phrase: (-active[phrase], state.phrases.at(phrase)))
     return HippoRAGExplanation(
         node_id=node_id,
         text=text,
@@ -80,7 +79,7 @@ def explain(found: GraphSearchResult[KnowledgeGraph], node_id: str, text: str, s
         lexical_weight=None if found.near is None else found.near.lexical_weight,
         linked=found.seeds.links,
         facts=list(dict.fromkeys(facts)),
-        active=[(state.phrases.at(phrase), float(active[phrase])) for phrase in top if active[phrase] > 0],
+        active=[(state.phrases.at(phrase), float(active[phrase])) for phrase in own[:_SHOWN] if active[phrase] > 0],
         fallback=found.fallback,
     )
 
@@ -99,12 +98,10 @@ def passages_stating(found: GraphSearchResult[KnowledgeGraph], facts: Iterable[F
 
 def way_to(found: GraphSearchResult[KnowledgeGraph], row: int) -> list[int]:
     """The phrases of a shortest path from a linked phrase to one of a passage (its row); empty if there is none."""
-    graph = found.graph
-    own = graph.contains.indices[graph.contains.indptr[row] : graph.contains.indptr[row + 1]].astype(np.int64)
-    seeds = np.array(sorted(found.seeds.weights), np.int64)
+    own, seeds = found.graph.phrases_of(row), np.array(sorted(found.seeds.weights), np.int64)
     if not seeds.size or not own.size:
         return []
-    return _way(graph.adjacency(synonyms=found.synonyms), seeds, own, _activity(found))
+    return _way(found.graph.adjacency(synonyms=found.synonyms), seeds, own, _activity(found))
 
 
 def _activity(found: GraphSearchResult[KnowledgeGraph]) -> NDArray[np.float64]:

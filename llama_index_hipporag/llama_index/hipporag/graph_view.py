@@ -5,25 +5,21 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.graph_part import GraphPart
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
+from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
 from llama_index.hipporag.graph.numbering import Numbering
-from llama_index.hipporag.graph.passage import Fact, Passage
-from llama_index.hipporag.graph.passage_edges import passage_number, phrase_number
+from llama_index.hipporag.graph.passage import Fact, Passage, passage_number, phrase_number
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.search.graph_search import GraphSearchResult, seed_passages
 from llama_index.hipporag.search.passage_scores import rerank_weights
 from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, QuerySeeds, links_of_named
 from llama_index.hipporag.search.question_graph import SMALL, QuestionGraph, Reset
-from llama_index.hipporag.state import HippoRAGState, extracts_terms, facts_of
+from llama_index.hipporag.state import HippoRAGState, facts_of
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
-from llama_index.ragkit.index.matching import match_nodes, matched_in
 from llama_index.ragkit.steps import immediate, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.vectors.nearness import Nearness
@@ -57,16 +53,11 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class WholeGraph:
-    """A graph in memory, restricted to what a question may see.
-
-    Attributes
-    ----------
-    state : the whole index
-    graph : the graph of the passages that may be returned
-    """
+    """A graph in memory: the state of the whole index, and the graph of the passages that a question may see."""
 
     state: HippoRAGState
     graph: KnowledgeGraph
+    has_terms: bool = True
 
     @property
     def has_phrases(self) -> bool:
@@ -78,18 +69,14 @@ class WholeGraph:
         """The phrases that a question names."""
         state, graph = self.state, self.graph
         named = NamedPhrases(state.known_names(normalizer), state.phrases.at, graph.frequency, graph.mentioned)
-        return links_of_named(named, question, normalizer, by_specificity, state.has_terms)
+        return links_of_named(named, question, normalizer, by_specificity, self.has_terms)
 
     @immediate
     def places(self, phrases: Sequence[str]) -> dict[str, tuple[int, float]]:
         """The row of each of some phrases, and its number of passages, without phrases that no passage has."""
-        rows = self.state.rows_of_phrases(phrases).tolist()
-        frequency = self.graph.frequency
-        return {
-            one: (row, float(frequency[row]))
-            for one, row in zip(phrases, rows, strict=True)
-            if row >= 0 and frequency[row]
-        }
+        rows, frequency = self.state.phrases, self.graph.frequency
+        known = {one: rows[one] for one in phrases if one in rows}
+        return {one: (row, float(frequency[row])) for one, row in known.items() if frequency[row]}
 
     @immediate
     def phrases_near(self, vectors: Floats, most: int) -> tuple[Snapshot, Mask]:
@@ -107,55 +94,30 @@ class WholeGraph:
     def prepared(
         self, queries: Sequence[Query[HippoRAGState]], seeds: Sequence[QuerySeeds], near: Sequence[Nearness | None]
     ) -> Prepared:
-        """The graph for the walks of questions.
-
-        Parameters
-        ----------
-        seeds, near : of each question; None if it needs no nearness
-        """
+        """The graph for the walks of questions."""
         return Prepared(queries, self.graph, seeds, near)
-
-    @immediate
-    def matched(self, nodes: Sequence[NodeWithScore]) -> list[str | None]:
-        """For each node, its id in the index, found by its id or its text; None for others."""
-        return match_nodes(nodes, self.state.chunks)
 
     @immediate
     def around(
         self, ids: Sequence[str | None], seeds: QuerySeeds, node_weight: float
     ) -> tuple[Graph, Ints, QuerySeeds]:
-        """The graph for a walk from some passages, their rows (-1 if unknown), and the seeds besides them.
-
-        Parameters
-        ----------
-        ids : in their order; None for a passage that is not in the index
-        node_weight : see :func:`~llama_index.hipporag.search.passage_scores.rescored`
-        """
+        """The graph for a walk from some passages, their rows (-1 for unknown ones), and the seeds besides them."""
         return self.graph, self.state.chunks.rows_of([each or "" for each in ids]).astype(np.int64), seeds
 
 
 @dataclass(frozen=True)
 class ReadGraph:
-    """A graph of which a question reads only a part; its methods are those of :class:`WholeGraph`.
-
-    Attributes
-    ----------
-    view : of the index
-    question : reads the rows
-    selection : which passages may be returned
-    state : without passages
-    """
+    """A graph of which a question reads only a part; its methods are those of :class:`WholeGraph`."""
 
     view: "GraphView"
     question: QuestionGraph
     selection: Selection
     config: SearchConfig
-    state: HippoRAGState
     has_phrases: bool = True
 
     def links(self, question: str, normalizer: Normalizer, by_specificity: bool) -> Steps[list[Link]]:
         """The phrases that a question names; their rows are numbers of nodes."""
-        return (yield from offload(self.question.links, question, normalizer, by_specificity, self.state.has_terms))
+        return (yield from offload(self.question.links, question, normalizer, by_specificity, self.view.has_terms))
 
     def places(self, phrases: Sequence[str]) -> Steps[dict[str, tuple[int, float]]]:
         """The number of the node of each of some phrases, and its number of passages."""
@@ -206,10 +168,6 @@ class ReadGraph:
             nearness = yield from query.nearness(self.config.lexical_weight)
         return Prepared([query], part, [linked], [nearness])
 
-    def matched(self, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
-        """See :meth:`WholeGraph.matched`."""
-        return (yield from self.view.matched(nodes))
-
     def around(
         self, ids: Sequence[str | None], seeds: QuerySeeds, node_weight: float
     ) -> Steps[tuple[Graph, Ints, QuerySeeds]]:
@@ -253,7 +211,7 @@ class ReadGraph:
         """The part of the graph that was read, over some passages, and the seeds with their rows there."""
         contents = None
         if not self.config.published.passage_nodes or self.config.published.length_normalization:
-            contents = yield from self.view.consisting(chunks, self.state.has_terms)
+            contents = yield from self.view.consisting(chunks)
         part = yield from offload(self.question.part, chunks.ids, seeds.links, contents)
         rows = {phrase: row for row, phrase in enumerate(part.phrases)}
         row = {link.row: rows[link.phrase] for link in seeds.links}
@@ -271,21 +229,12 @@ AskedGraph: TypeAlias = WholeGraph | ReadGraph
 
 
 class GraphView:
-    """Reads the parts of an index's graph that questions and writes need.
-
-    Parameters
-    ----------
-    storage, rows : of the index
-    """
+    """Reads the parts of an index's graph that questions and writes need."""
 
     def __init__(self, storage: IndexStorage, rows: PassageGraph) -> None:
         self._storage = storage
         self.rows = rows
         self.space = storage.space
-
-    def matched(self, nodes: Sequence[NodeWithScore]) -> Steps[list[str | None]]:
-        """For each node, its id in the index, found by its id or its text; None for others."""
-        return (yield from matched_in(self._storage, nodes))
 
     @property
     def passages(self) -> int:
@@ -294,23 +243,16 @@ class GraphView:
 
     @property
     def has_terms(self) -> bool:
-        """Whether the graph has terms in lower case."""
-        return extracts_terms(self._storage.struct.components)
+        """Whether the graph has terms in lower case: it does unless its extractor is set to extract none."""
+        return self._storage.struct.components.get("extractor", {}).get("terms") != "false"
 
     def asked(
         self, state: HippoRAGState, allowed: Mask | None, selection: Selection, config: SearchConfig
     ) -> Steps[AskedGraph]:
-        """The graph, restricted to what a question may see.
-
-        Parameters
-        ----------
-        state, allowed : for an index in memory, the whole index and a mask of the chunks that may be returned
-        selection : for other indexes, the chunks that may be returned
-        """
+        """The graph, restricted to what a question may see: by the mask in memory, by the selection in stores."""
         if not self.rows.is_stored:
-            return WholeGraph(state, (yield from offload(state.visible, allowed)))
-        state = replace(state, has_terms=self.has_terms)
-        return ReadGraph(self, self._question(selection, config), selection, config, state)
+            return WholeGraph(state, (yield from offload(state.visible, allowed)), self.has_terms)
+        return ReadGraph(self, self._question(selection, config), selection, config)
 
     def _question(self, selection: Selection, config: SearchConfig) -> QuestionGraph:
         if selection.is_whole:
@@ -338,10 +280,10 @@ class GraphView:
         facts = yield from self.stated(question, held.facts)
         return [one for one in held.phrases if one not in phrases], [one for one in held.facts if one not in facts]
 
-    def consisting(self, chunks: Snapshot, has_terms: bool) -> Steps[HippoRAGState]:
+    def consisting(self, chunks: Snapshot) -> Steps[HippoRAGState]:
         """The state of some chunks, made from their stored passages."""
         contents = yield from self.rows.passages(chunks.ids)
-        return HippoRAGState.of(chunks, [contents.get(i, Passage({}, {})) for i in chunks.ids], has_terms=has_terms)
+        return HippoRAGState.of(chunks, [contents.get(i, Passage({}, {})) for i in chunks.ids])
 
     def drawn(self, found: GraphSearchResult[Any]) -> Steps[GraphSearchResult[KnowledgeGraph]]:
         """A result over the whole graph, or over the graph of the best passages of the answer and of the walk."""
@@ -351,7 +293,7 @@ class GraphView:
         best = [np.argsort(-each, kind="stable")[:_DRAWN] for each in (found.scores, scores)]
         rows = np.array(list(dict.fromkeys(np.concatenate(best).tolist())), np.int64)
         links, name = found.seeds.links, found.state.phrases.at
-        state = yield from self.consisting(found.state.chunks.part(rows), found.state.has_terms)
+        state = yield from self.consisting(found.state.chunks.part(rows))
         state = replace(state, phrases=state.phrases.extended(link.phrase for link in links), names={})
         state = replace(state, graph=state.graph_with([]))
         if found.synonyms:

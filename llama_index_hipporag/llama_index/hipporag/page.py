@@ -1,7 +1,7 @@
 """The HTML page of the knowledge graph: phrases, the facts between them, and passages."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from textwrap import shorten
 
 import numpy as np
@@ -10,11 +10,12 @@ from llama_index.hipporag.explanation import NEAR, facts_between, way_to
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit import LastQuery
+from llama_index.ragkit import LastQuery, Steps
 from llama_index.ragkit.html import Edge, Facts, Graph, Group, Node, Page, Result, Results, passage_label
+from llama_index.ragkit.storage.derived_nodes import NodeFetch, texts_of
 from llama_index.ragkit.vectors.snapshot import Mask
 
-__all__ = ["page_of", "rows_to_show"]
+__all__ = ["page_of"]
 
 _PHRASES = 1500  # the most activated ones first, or the most frequent ones
 _PASSAGES = 500
@@ -27,53 +28,28 @@ _LEAST_SHARE = 0.002  # least share of the best passage's score in the walk for 
 _GROUPS = (Group("linked", "Phrase of the question"), Group("phrase", "Phrase"), Group("passage", "Passage"))
 
 
-def rows_to_show(
-    state: HippoRAGState, graph: KnowledgeGraph, allowed: Mask | None, query: LastQuery | None
-) -> tuple[list[int], list[str]]:
-    """Phrases (rows) and passages (ids) of the page: first those of the last answer and of the paths to it.
+def page_of(
+    state: HippoRAGState, graph: KnowledgeGraph, allowed: Mask | None, query: LastQuery | None, fetch: NodeFetch
+) -> Steps[Page]:
+    """Phrases, the facts and synonym edges between them, and passages; the paths to the last answer are highlighted.
 
-    Parameters
-    ----------
-    graph : that of the allowed passages
-    allowed : shape (number of passages,), those that may be shown; None for all
+    Those of the last answer and of the paths to it come first. `graph` is that of the allowed passages.
     """
-    phrases = np.argsort(-graph.frequency, kind="stable").tolist()
     ids = state.chunks.ids
+    rows: list[int] = np.argsort(-graph.frequency, kind="stable").tolist()
     passages = list(ids) if allowed is None else [ids[row] for row in np.flatnonzero(allowed)]
+    ways: dict[str, list[int]] = {}
     if query is not None:
         found: GraphSearchResult[KnowledgeGraph] = query.found
         answer = [node_id for node_id, _ in query.answer if node_id in state.chunks]
-        ways = [row for way in _ways(found, answer).values() for row in way]
+        ways = _ways(found, answer)
         activated = found.nodes[np.argsort(-found.active, kind="stable")].tolist()
-        own = [row for node_id in answer for row in _phrases_of(graph, state.chunks.row_of(node_id))]
-        phrases = [*found.seeds.weights, *ways, *own, *activated, *phrases]
-        passages = [*answer, *passages]
-    shown = [row for row in dict.fromkeys(phrases) if graph.frequency[row] > 0]
-    return shown[:_PHRASES], list(dict.fromkeys(passages))[:_PASSAGES]
-
-
-def page_of(
-    state: HippoRAGState,
-    graph: KnowledgeGraph,
-    allowed: Mask | None,
-    texts: Mapping[str, str],
-    query: LastQuery | None,
-    phrases: Sequence[int],
-    passages: Sequence[str],
-) -> Page:
-    """Phrases, the facts and synonym edges between them, and passages; the paths to the last answer are highlighted.
-
-    Parameters
-    ----------
-    graph, allowed : see :func:`rows_to_show`
-    texts : text of each passage to show
-    query : the last query and its search result, if any
-    phrases, passages : those to show, see :func:`rows_to_show`
-    """
-    ways: dict[str, list[int]] = {}
-    if query is not None:
-        ways = _ways(query.found, [node_id for node_id, _ in query.answer if node_id in state.chunks])
-    labels = {n: passage_label(texts[n], state.chunks.metadata_of(n)) for n in passages if n in texts}
+        own = [row for node_id in answer for row in graph.phrases_of(state.chunks.row_of(node_id)).tolist()]
+        rows = [*found.seeds.weights, *chain.from_iterable(ways.values()), *own, *activated, *rows]
+        passages = list(dict.fromkeys([*answer, *passages]))
+    phrases = [row for row in dict.fromkeys(rows) if graph.frequency[row] > 0][:_PHRASES]
+    texts = yield from texts_of(passages[:_PASSAGES], fetch)
+    labels = {n: passage_label(texts[n], state.chunks.metadata_of(n)) for n in passages[:_PASSAGES] if n in texts}
     counts = {
         "passages": graph.shape[0] if allowed is None else int(np.count_nonzero(allowed)),
         "phrases": int(np.count_nonzero(graph.frequency)),
@@ -180,11 +156,6 @@ def _is_walked(found: GraphSearchResult[KnowledgeGraph], row: int) -> bool:
     return trusted and float(found.walked[row]) >= _LEAST_SHARE
 
 
-def _phrases_of(graph: KnowledgeGraph, row: int) -> list[int]:
-    phrases: list[int] = graph.contains.indices[graph.contains.indptr[row] : graph.contains.indptr[row + 1]].tolist()
-    return phrases
-
-
 def _edges(
     state: HippoRAGState,
     graph: KnowledgeGraph,
@@ -208,7 +179,7 @@ def _edges(
         ends = set(ways.get(node_id, ())[-1:])
         edges += [
             Edge(f"passage {node_id}", f"phrase {place[phrase]}", weight=0.5, highlighted=phrase in ends)
-            for phrase in _phrases_of(graph, state.chunks.row_of(node_id))
+            for phrase in graph.phrases_of(state.chunks.row_of(node_id)).tolist()
             if phrase in place
         ]
     return edges

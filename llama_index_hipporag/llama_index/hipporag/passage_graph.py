@@ -1,15 +1,14 @@
 """`PassageGraph`: the passages of an index as rows of a graph, in which each adds and removes its own part."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from llama_index.hipporag.graph.passage import Passage
-from llama_index.hipporag.graph.passage_edges import list_rows, passage_number, passage_rows
+from llama_index.hipporag.graph.passage import Passage, list_rows, passage_number, passage_rows
 from llama_index.hipporag.state import phrase_id
 from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
@@ -31,11 +30,6 @@ Lists = Mapping[str, Mapping[str, float]]
 
 class PassageGraph:
     """Reads and writes the rows of one index; does nothing if the graph is in memory, where no rows are needed.
-
-    Parameters
-    ----------
-    rows : the graph
-    records : of the index, in the same place; they hold what each passage has added to the graph
 
     Attributes
     ----------
@@ -77,12 +71,7 @@ class PassageGraph:
         return before
 
     def relist(self, before: Lists, after: Lists) -> Steps[None]:
-        """Store lists of similar phrases in place of others.
-
-        Parameters
-        ----------
-        before, after : phrase -> phrases on its list, with their cosines
-        """
+        """Store lists of similar phrases, phrase -> phrases with their cosines, in place of others."""
         gone, new = list_rows(before, -1), list_rows(after)
         both = EdgeChange.together([gone.change, new.change])
         yield from offload(self._rows.change, both, {**gone.labels, **new.labels})
@@ -106,11 +95,9 @@ class PassageGraph:
         stored = yield from self._records.get_many(_NUMBERS, map(str, numbers.tolist()))
         return [record["id"] for record in stored.values()]
 
-    @contextmanager
-    def reader(self) -> Iterator[GraphReader]:
+    def reader(self) -> AbstractContextManager[GraphReader]:
         """A reader that sees one state of the graph."""
-        with self._rows.reader() as reader:
-            yield reader
+        return self._rows.reader()
 
 
 def _content(passage: Passage) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.config import GraphConfig
-from llama_index.hipporag.graph.synonym_edges import ExtendedPhrases, searched, with_new
-from llama_index.hipporag.graph.synonym_search import resized
+from llama_index.hipporag.graph.synonym_search import ExtendedPhrases, resized, searched, with_new
 from llama_index.hipporag.graph_view import PHRASES
 from llama_index.hipporag.passage_graph import SIMILAR, PassageGraph, read_lists
 from llama_index.hipporag.state import HippoRAGState, phrase_id
@@ -39,11 +38,6 @@ class PhraseVectors:
 
     A list is stored before the rows of the phrases on it, so that :meth:`load` can repair the remains of a killed
     write: a list with a phrase that has no row is recomputed, since it may lack an entry.
-
-    Parameters
-    ----------
-    storage, resources, config : of the index
-    rows : its graph
     """
 
     def __init__(self, storage: IndexStorage, resources: Resources, config: GraphConfig, rows: PassageGraph) -> None:

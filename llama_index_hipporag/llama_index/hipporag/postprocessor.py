@@ -15,6 +15,7 @@ from llama_index.hipporag.search.passage_scores import rescored
 from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, offload
+from llama_index.ragkit.index.matching import matched_in
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import number
 
@@ -79,7 +80,7 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
         seeds = QuerySeeds()
         if question:
             seeds = yield from Linker(defaults, index.config.normalizer, index.resources.embed).link(graph, question)
-        matched = yield from graph.matched(nodes)
+        matched = yield from matched_in(index.storage, nodes)
         walkable, rows, seeds = yield from graph.around(matched, seeds, self.node_weight)
         weights, subject = seeds.weights, defaults.subject_weight
         scores = yield from offload(rescored, walkable, rows, weights, self.node_weight, subject)

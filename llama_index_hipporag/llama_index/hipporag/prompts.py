@@ -8,14 +8,9 @@ from llama_index.core.prompts import ChatPromptTemplate
 from llama_index.ragkit.llm.prompts import with_example
 
 __all__ = [
-    "ENTITIES_PROMPT",
-    "FACTS_PROMPT",
-    "PUBLISHED_PROMPTS",
-    "QUESTION_PROMPT",
-    "THOUGHT_PROMPT",
-    "TRIPLES_PROMPT",
+    "ENTITIES_PROMPT", "FACTS_PROMPT", "PUBLISHED_PROMPTS", "QUESTION_PROMPT", "THOUGHT_PROMPT", "TRIPLES_PROMPT",
     "thought_prompt",
-]
+]  # fmt: skip
 
 _EXAMPLE = "Otto Lindqvist founded the Bergslund Glassworks near Lake Tovel in 1871."
 _EXAMPLE_ENTITIES = '{"named_entities": ["Otto Lindqvist", "Bergslund Glassworks", "Lake Tovel", "1871"]}'
@@ -165,12 +160,7 @@ THOUGHT_PROMPT = with_example(
 
 
 def thought_prompt(demonstrations: Sequence[tuple[str, str, Sequence[str]]]) -> ChatPromptTemplate:
-    """The prompt for a thought, with whole chains as worked examples, one turn per step.
-
-    Parameters
-    ----------
-    demonstrations : passages, question and steps of each example
-    """
+    """The prompt for a thought, with whole chains (passages, question, steps) as worked examples, one turn per step."""
     turns = []
     for passages, question, thoughts in demonstrations:
         asked = "\n\n".join([passages, question, "Steps so far:\n(none)", "Next step, one sentence:"])

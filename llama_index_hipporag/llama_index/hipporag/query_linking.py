@@ -50,16 +50,7 @@ def _no_llm(prompt: str, parse: Callable[[str], Any], **variables: Any) -> Any:
 
 @dataclass(frozen=True)
 class Linker:
-    """Links questions to a graph.
-
-    Attributes
-    ----------
-    config : parameters of the search
-    normalizer : that of the graph
-    embed : texts -> steps of their vectors
-    ask : (name of a prompt, parser of the reply, variables of the prompt) -> steps of the parsed reply; not needed
-        if the configuration uses no LLM
-    """
+    """Links questions to a graph; `ask` gives the parsed reply to a prompt, which only some configurations need."""
 
     config: SearchConfig
     normalizer: Normalizer
@@ -69,9 +60,7 @@ class Linker:
     def link(self, graph: AskedGraph, question: str, vector: Floats | None = None) -> Steps[QuerySeeds]:
         """The seeds of the walk for a question; none, with the reason, if a language model fails.
 
-        Parameters
-        ----------
-        vector : of the question, needed only for linking by facts
+        Only linking by facts needs the vector of the question.
         """
         try:
             return (yield from self._linked(graph, question, vector))
@@ -106,13 +95,7 @@ class Linker:
             near = yield from offload(compare)
         places = yield from graph.places(list(dict.fromkeys(phrase for hits in near for phrase, _ in hits)))
         links = [
-            Link(
-                name,
-                phrase,
-                places[phrase][0],
-                cosine,
-                specificity(places[phrase][1], published.node_specificity),
-            )
+            Link(name, phrase, places[phrase][0], cosine, specificity(places[phrase][1], published.node_specificity))
             for name, hits in zip(names, near, strict=True)
             for phrase, cosine in hits
         ]

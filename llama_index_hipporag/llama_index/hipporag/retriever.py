@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -22,7 +22,7 @@ from llama_index.hipporag.keywords import HippoRAGRetrieverKeywords
 from llama_index.hipporag.prompts import FACTS_PROMPT, QUESTION_PROMPT
 from llama_index.hipporag.query_linking import Linker
 from llama_index.hipporag.search.graph_search import GraphSearchResult, needs_dense, search_many
-from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
+from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
@@ -39,6 +39,8 @@ __all__ = ["HippoRAGRetrievalEvent", "HippoRAGRetriever"]
 
 dispatcher = get_dispatcher(__name__)
 Floats = NDArray[np.float32]
+Index: TypeAlias = DerivedIndex[GraphConfig, HippoRAGState]
+
 _AT_ONCE = 32  # questions of a batch whose walks and scores are in memory together
 
 
@@ -113,9 +115,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     options_cls = SearchConfig
     options: SearchConfig
 
-    def __init__(
-        self, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: "Unpack[HippoRAGRetrieverKeywords]"
-    ) -> None:
+    def __init__(self, index: Index, **kwargs: "Unpack[HippoRAGRetrieverKeywords]") -> None:
         super().__init__(index, **kwargs)
         self.options.check_reading(index.storage.space().whole() is not None)
         self._linker = Linker(self.options, index.config.normalizer, index.resources.embed, self._complete)
@@ -143,32 +143,19 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         return chosen("version", version, PAPER_SEARCHES)
 
     @classmethod
-    def v1(
-        cls, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: "Unpack[HippoRAGRetrieverKeywords]"
-    ) -> "Self":
+    def v1(cls, index: Index, **kwargs: "Unpack[HippoRAGRetrieverKeywords]") -> "Self":
         """A retriever with the keywords `paper("v1")`, the search of the paper."""
-        return cls._published("v1", index, kwargs)
+        return cls(index, **cast(HippoRAGRetrieverKeywords, {**cls.paper("v1"), **kwargs}))
 
     @classmethod
-    def v1_code(
-        cls, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: "Unpack[HippoRAGRetrieverKeywords]"
-    ) -> "Self":
+    def v1_code(cls, index: Index, **kwargs: "Unpack[HippoRAGRetrieverKeywords]") -> "Self":
         """A retriever with the keywords `paper("v1_code")`, the search of the authors' first code."""
-        return cls._published("v1_code", index, kwargs)
+        return cls(index, **cast(HippoRAGRetrieverKeywords, {**cls.paper("v1_code"), **kwargs}))
 
     @classmethod
-    def v2(
-        cls, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: "Unpack[HippoRAGRetrieverKeywords]"
-    ) -> "Self":
+    def v2(cls, index: Index, **kwargs: "Unpack[HippoRAGRetrieverKeywords]") -> "Self":
         """A retriever with the keywords `paper("v2")`, the search of HippoRAG 2."""
-        return cls._published("v2", index, kwargs)
-
-    @classmethod
-    def _published(
-        cls, version: Version, index: DerivedIndex[GraphConfig, HippoRAGState], given: HippoRAGRetrieverKeywords
-    ) -> "Self":
-        keywords: Any = {**cls.paper(version), **given}
-        return cls(index, **keywords)
+        return cls(index, **cast(HippoRAGRetrieverKeywords, {**cls.paper("v2"), **kwargs}))
 
     # -- retrieval ----------------------------------------------------------------------------------
 
@@ -265,7 +252,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         else:
             linked = [outcome.unwrap() for outcome in (yield from gather(jobs, self.options.num_workers))]
         for query, (seeds, _) in zip(queries, linked, strict=True):
-            _send_linked(query, seeds.links)
+            linked_phrases = [link.phrase for link in seeds.links]
+            dispatcher.event(HippoRAGRetrievalEvent(question=query.text, linked=linked_phrases))
         found = yield from graph.prepared(queries, [seeds for seeds, _ in linked], [near for _, near in linked])
         state, walked = found.queries[0].state, cast(KnowledgeGraph, found.graph)
         answer = partial(search_many, state, walked, query.allowed, found.seeds, found.nearness)
@@ -282,10 +270,6 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         if not needs_dense(seeds, self.options):
             return seeds, None
         return seeds, (yield from query.nearness(self.options.lexical_weight))
-
-
-def _send_linked(query: Query[HippoRAGState], links: Sequence[Link]) -> None:
-    dispatcher.event(HippoRAGRetrievalEvent(question=query.text, linked=[link.phrase for link in links]))
 
 
 def _explained(found: GraphSearchResult[KnowledgeGraph], nodes: Sequence[NodeWithScore]) -> list[HippoRAGExplanation]:

@@ -1,7 +1,7 @@
 """`HippoRAGState`: the vectors and the knowledge graph that a query uses."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
-from llama_index.hipporag.graph.numbering import Numbering
-from llama_index.hipporag.graph.packed_facts import PackedFacts
+from llama_index.hipporag.graph.numbering import Numbering, PackedFacts
 from llama_index.hipporag.graph.passage import Fact, Passage
 from llama_index.hipporag.graph.synonym_search import resized
 from llama_index.hipporag.text.normalization import Normalizer, normal_form
@@ -22,7 +21,7 @@ from llama_index.ragkit.text.packed_phrases import PackedPhrases
 from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["HippoRAGState", "extracts_terms", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
+__all__ = ["HippoRAGState", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of", "phrase_id"]
 
 Rows = NDArray[np.int64]
 
@@ -58,16 +57,6 @@ def fact_text(fact: Fact) -> str:
     return " ".join(part for part in fact if part)
 
 
-def extracts_terms(components: Mapping[str, Mapping[str, str]]) -> bool:
-    """Whether a graph has terms in lower case: it does unless its extractor is set to extract none.
-
-    Parameters
-    ----------
-    components : role -> fingerprint, of the struct
-    """
-    return components.get("extractor", {}).get("terms") != "false"
-
-
 @dataclass(frozen=True)
 class HippoRAGState:
     """Chunks, phrases and facts, one row each, and the knowledge graph over these rows.
@@ -81,7 +70,6 @@ class HippoRAGState:
         until a search needs them; the keys are the phrases
     fact_vectors : vectors of facts, which are encoded in the keys, in a separate order of rows: of all facts, or of
         none until a search needs them
-    has_terms : whether the graph has terms in lower case, not only names
     names : finds the phrases in texts, by how phrases are normalised, once a question has asked for it
     """
 
@@ -91,12 +79,7 @@ class HippoRAGState:
     phrase_vectors: Snapshot = field(default_factory=Snapshot.empty)
     fact_vectors: Snapshot = field(default_factory=Snapshot.empty)
     graph: KnowledgeGraph = field(default_factory=KnowledgeGraph.empty)
-    has_terms: bool = True
     names: dict[Normalizer, KnownNames] = field(default_factory=dict, repr=False, compare=False)
-
-    def rows_of_phrases(self, phrases: Iterable[str]) -> Rows:
-        """Row of each phrase, -1 for an unknown one."""
-        return np.array([self.phrases.get(phrase, -1) for phrase in phrases], np.int64)
 
     @cached_property
     def fact_columns(self) -> Rows:
@@ -124,19 +107,12 @@ class HippoRAGState:
         phrase_vectors: Snapshot | None = None,
         fact_vectors: Snapshot | None = None,
         lists: csr_matrix | None = None,
-        has_terms: bool = True,
     ) -> "HippoRAGState":
-        """The state of all chunks of an index, or some.
-
-        Parameters
-        ----------
-        passages : the phrases and facts of each chunk
-        lists : of similar phrases, for those with a vector
-        """
+        """The state of some chunks, each with its passage; `lists` are the similar phrases of those with vectors."""
         phrases, facts = phrase_vectors or Snapshot.empty(), fact_vectors or Snapshot.empty()
         # Phrases with a vector come first, in the order of their vectors.
         numbered = Numbering(record.key for record in phrases.records)
-        state = cls(chunks, numbered, phrase_vectors=phrases, fact_vectors=facts, has_terms=has_terms)
+        state = cls(chunks, numbered, phrase_vectors=phrases, fact_vectors=facts)
         state = state.with_names(passages)
         n = len(state.phrases)
         lists = resized(csr_matrix((0, 0)) if lists is None else lists, n)
@@ -150,7 +126,7 @@ class HippoRAGState:
 
     @classmethod
     def of_arrays(
-        cls, arrays: Arrays, chunks: Snapshot, phrase_vectors: Snapshot, fact_vectors: Snapshot, has_terms: bool
+        cls, arrays: Arrays, chunks: Snapshot, phrase_vectors: Snapshot, fact_vectors: Snapshot
     ) -> "HippoRAGState":
         """The state of :meth:`arrays`, over the same memory."""
         phrases = PackedPhrases.of_arrays(part_of(arrays, "phrases"))
@@ -163,7 +139,6 @@ class HippoRAGState:
             phrase_vectors,
             fact_vectors,
             graph,
-            has_terms,
         )
 
     def without(self, rows: Rows) -> tuple["HippoRAGState", list[str], list[Fact]]:
@@ -177,8 +152,7 @@ class HippoRAGState:
 
     def with_lists(self, lists: csr_matrix) -> "HippoRAGState":
         """The state with lists of similar phrases, for the first phrases or for all."""
-        graph = self.graph.extended([], [], [], [], [], resized(lists, len(self.phrases)))
-        return replace(self, graph=graph)
+        return replace(self, graph=replace(self.graph, synonym_lists=resized(lists, len(self.phrases))))
 
     def with_names(self, passages: Sequence[Passage]) -> "HippoRAGState":
         """The state with numbers for the phrases and facts of passages."""
@@ -208,7 +182,3 @@ class HippoRAGState:
     @cached_property
     def _restricted(self) -> RecentMasks[KnowledgeGraph]:
         return RecentMasks(FEW)
-
-    def ordered(self, passages: Sequence[int]) -> list[int]:
-        """Passages in canonical order, which breaks ties."""
-        return sorted(passages, key=lambda row: (self.chunks.records[row].key, self.chunks.records[row].id))

@@ -5,13 +5,11 @@ See :class:`PGRAGIndex`.
 
 from llama_index.pgrag.config import Control
 from llama_index.pgrag.explanation import CellSupport, PGRAGExplanation
-from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor
+from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor, TwoStageMindMapExtractor
 from llama_index.pgrag.extraction.outline_extractor import GivenMindMaps, OutlineExtractor
-from llama_index.pgrag.extraction.two_stage_extractor import TwoStageMindMapExtractor
 from llama_index.pgrag.index import PGRAGIndex
-from llama_index.pgrag.key_points import KeyPointsEvent
 from llama_index.pgrag.postprocessor import PGRAGPostprocessor
-from llama_index.pgrag.retriever import PGRAGRetriever
+from llama_index.pgrag.retriever import KeyPointsEvent, PGRAGRetriever
 
 __all__ = [
     "CellSupport",

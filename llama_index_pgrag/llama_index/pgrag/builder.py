@@ -12,16 +12,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.changed_facts import MapCell, cells_of, facts_after, facts_of, report_unverified
 from llama_index.pgrag.config import PGRAGConfig
 from llama_index.pgrag.extraction.outline_extractor import OutlineExtractor
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
-from llama_index.pgrag.map_rows import MapRows
+from llama_index.pgrag.map_rows import MapRows, pack_maps, unpack_maps
 from llama_index.pgrag.map_view import MapView
-from llama_index.pgrag.packed_maps import pack_maps, unpack_maps
-from llama_index.pgrag.records import from_record
-from llama_index.pgrag.state import KINDS, PseudoGraph, fact_paths, maps_of
+from llama_index.pgrag.records import facts_after, facts_of, from_record, report_unverified
+from llama_index.pgrag.state import KINDS, MapCell, PseudoGraph, cells_of, fact_paths
 from llama_index.ragkit import Builder, Change, Selection, Snapshot, SpaceRows, Steps
 from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.index.resources import Resources
@@ -46,15 +44,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     """Keeps the vectors of the cells, the super nodes over them, and the rows by which parts of the maps are found.
 
     A write reads and changes the maps of its nodes, the super nodes that it touches, and the nodes that mention an
-    added or removed topic.
-
-    Parameters
-    ----------
-    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
-
-    Attributes
-    ----------
-    maps : reads the part of the maps that questions need
+    added or removed topic. `maps` reads the part of the maps that questions need.
     """
 
     spaces: ClassVar[tuple[str, ...]] = ("chunks", *KINDS)
@@ -150,8 +140,8 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         }
         if self.by_words:
             return
-        maps = maps_of(fact for own in facts.values() for fact in own)
-        new, _ = yield from self._unstored(cells_of(maps, maps))
+        maps = PseudoGraph.of(facts).maps
+        new, _ = yield from self._unstored(cells_of(maps, sorted(maps)))
         yield from self._embed(new)
         self._linked = {}
         try:
@@ -204,7 +194,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         if not self.by_words:  # another thread or process was first
             return state
         graph = state if not self._rows.are_kept else PseudoGraph.of((yield from self._rows.all_facts()))
-        yield from self._embed(cells_of(graph.maps, graph.maps))
+        yield from self._embed(cells_of(graph.maps, sorted(graph.maps)))
         struct = self.storage.struct
         counted = dict(struct.counters)
         struct.counters.update(topics=0, facts=0)  # so that no linked rows are looked for
@@ -228,11 +218,9 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
     ) -> Steps[dict[str, tuple[SuperNodes, SuperNodes]]]:
         """Store the new cells, and bring the super nodes up to date.
 
-        Returns
-        -------
-        For each kind with super nodes, the super nodes of the components that may have changed, before and after.
+        Returns, by kind, the super nodes of the components that may have changed, before and after.
         """
-        cells = cells_of(graph.maps, topic_ids)
+        cells = cells_of(graph.maps, sorted(topic_ids))
         yield from self._describe(cells["facts"])
         new, stale = yield from self._unstored(cells)
         yield from self._embed(new)

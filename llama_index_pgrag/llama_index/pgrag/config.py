@@ -13,20 +13,9 @@ from llama_index.ragkit.validation import check_choice, check_count, check_numbe
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 
 __all__ = [
-    "CODE_CONTROL",
-    "PAPER",
-    "PAPER_CONTROL",
-    "PAPER_INDEX",
-    "SIGNED_CONTROL",
-    "Control",
-    "ControlName",
-    "Fusion",
-    "KeyPoints",
-    "Mode",
-    "PGRAGConfig",
-    "Ranking",
-    "SearchConfig",
-]
+    "CODE_CONTROL", "PAPER", "PAPER_CONTROL", "PAPER_INDEX", "SIGNED_CONTROL", "Control", "ControlName", "Fusion",
+    "KeyPoints", "Mode", "PGRAGConfig", "Ranking", "SearchConfig",
+]  # fmt: skip
 
 Fusion = Literal["components", "leaders"]
 Mode = Literal["PG-RAG", "PG w. KPs", "PG"]
@@ -44,11 +33,6 @@ class PGRAGConfig:
     """Parameters of the pseudo-graph, stored with the index; see :class:`~llama_index.pgrag.PGRAGIndex`.
 
     The thresholds are the paper's; those of the published code are 0.84 and 0.96 on this scale.
-
-    Raises
-    ------
-    ConfigurationError
-        If a threshold is not in (0, 1], `fusion` is unknown, or `cell_vectors` is not True, False or None.
     """
 
     topic_threshold: float = 0.92
@@ -115,14 +99,7 @@ _CONTROLS: Mapping[str, Control] = MappingProxyType(
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """Parameters of a search; see :class:`~llama_index.pgrag.PGRAGRetriever`.
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter has an invalid value, or the search could find nothing because topics and facts are both
-        disabled.
-    """
+    """Parameters of a search; see :class:`~llama_index.pgrag.PGRAGRetriever`."""
 
     mode: Mode = "PG-RAG"
     return_source: bool = False

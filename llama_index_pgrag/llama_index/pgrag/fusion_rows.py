@@ -24,22 +24,12 @@ Floats = NDArray[np.float32]
 
 
 class FusionRows:
-    """Reads and writes the super nodes over one space.
+    """Reads and writes the super nodes over one space; `empty` are those over no rows.
 
     Only components of at least two rows are stored. Each of their rows has a record with the name of the component;
     each component has a record with its members and, with `fusion="leaders"`, its super nodes. A write reads the
     components that it touches, with the vectors of their members. Earlier versions stored only the names of the
     components of all rows of an index in memory.
-
-    Parameters
-    ----------
-    kind : name of the space
-    storage : of the index
-    empty : threshold and fusion
-
-    Attributes
-    ----------
-    empty : super nodes over no rows
     """
 
     def __init__(self, kind: str, storage: IndexStorage, empty: SuperNodes) -> None:
@@ -64,12 +54,10 @@ class FusionRows:
         return replace(self.empty, component_of=component_of, members=members, groups=groups)
 
     def restored(self, rows: Snapshot) -> Steps[SuperNodes]:
-        """All super nodes. The remains of a write that ended early are repaired in the store; the next write converts
-        the records of an earlier version.
+        """All super nodes, over all rows of the space.
 
-        Parameters
-        ----------
-        rows : all rows of the space
+        The remains of a write that ended early are repaired in the store; the next write converts the records of an
+        earlier version.
         """
         members = {name: tuple(r["members"]) for name, r in (yield from self._records.get_all(self._members)).items()}
         of_row = _names((yield from self._records.get_all(self._of_row)))
@@ -85,12 +73,7 @@ class FusionRows:
         return found
 
     def linked(self, vectors: Floats) -> Steps[list[set[str]]]:
-        """For each vector, the stored rows whose cosine to it reaches the threshold, and perhaps some more.
-
-        Parameters
-        ----------
-        vectors : shape (n, d)
-        """
+        """For each vector, the stored rows whose cosine to it reaches the threshold, and perhaps some more."""
         found: list[set[str]] = [set() for _ in vectors]
         for start in range(0, len(vectors), _AT_ONCE):
             todo, wanted = list(range(start, min(start + _AT_ONCE, len(vectors)))), _FIRST_HITS
@@ -112,15 +95,8 @@ class FusionRows:
     ) -> Steps[tuple[SuperNodes, SuperNodes]]:
         """Store the super nodes after rows were added and removed; call it within a transaction.
 
-        Parameters
-        ----------
-        new : the added rows
-        linked : see :meth:`linked`
-        removed : ids of the removed rows; their vectors are already deleted
-
-        Returns
-        -------
-        The super nodes of the components that may have changed, before and after.
+        `linked` is the result of :meth:`linked`; the vectors of removed rows are already deleted. Returns the super
+        nodes of the components that may have changed, before and after.
         """
         if self._to_store is not None:
             yield from self._store(self.empty, self._to_store)

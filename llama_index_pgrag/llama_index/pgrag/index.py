@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.pgrag.builder import MapBuilder, embeds_cells
 from llama_index.pgrag.config import PAPER_INDEX, PGRAGConfig
-from llama_index.pgrag.export import to_networkx
-from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor
+from llama_index.pgrag.extraction.mind_map_extractor import MindMapExtractor, TwoStageMindMapExtractor
 from llama_index.pgrag.extraction.outline_extractor import OutlineExtractor
-from llama_index.pgrag.extraction.two_stage_extractor import TwoStageMindMapExtractor
 from llama_index.pgrag.keywords import PGRAGKeywords, PGRAGRetrieverKeywords
+from llama_index.pgrag.maps.mind_map import path_text
 from llama_index.pgrag.maps.verification import Scorer
 from llama_index.pgrag.page import page_of
 from llama_index.pgrag.records import is_unverified
@@ -26,6 +26,7 @@ from llama_index.ragkit import (
     Summarizer,
     register_index,
 )
+from llama_index.ragkit.extras import need
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
@@ -173,11 +174,34 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
             Without the extra `networkx`.
         """
         graph = self.state
-        return to_networkx(graph, run_steps(texts_of(graph.chunks.ids, self.storage.get_node)))
+        return _to_networkx(graph, run_steps(texts_of(graph.chunks.ids, self.storage.get_node)))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         graph = self.state if query is None or query.found.graph is None else query.found.graph
         return page_of(graph.only(selection.allowed(graph.chunks)), query)
+
+
+def _to_networkx(graph: PseudoGraph, texts: Mapping[str, str]) -> Any:
+    """A graph of chunks with their texts, the cells of their mind maps and super nodes, and the edges between them."""
+    networkx = need("networkx", "to_networkx()", "llama-index-pgrag[networkx]")
+    found = networkx.Graph()
+    for record in graph.chunks.records:
+        found.add_node(record.id, kind="chunk", text=texts.get(record.id, ""), document=record.ref_doc_id or "")
+    for topic_id, mind_map in sorted(graph.maps.items(), key=lambda item: item[1].key):
+        found.add_node(topic_id, kind="topic", text=mind_map.topic)
+        for route_id, path in mind_map.routes.items():
+            found.add_node(route_id, kind="route", text=path_text(path))
+        for fact in mind_map.facts:
+            found.add_node(fact.id, kind="fact", text=fact.text)
+            found.add_edge(fact.id, fact.node_id, kind="source", weight=1.0)
+            for above, below in pairwise(cell for _, cell in mind_map.cells(fact)):
+                found.add_edge(above, below, kind="cell", weight=1.0)
+    for kind, super_nodes in (("topic", graph.super_topics), ("fact", graph.super_facts)):
+        for members in super_nodes.nodes():
+            name = f"super-{kind}-{members[0]}"
+            found.add_node(name, kind=f"super-{kind}", text=found.nodes[members[0]]["text"])
+            found.add_edges_from(((name, member) for member in members), kind="same", weight=1.0)
+    return found
 
 
 register_index(PGRAGIndex)

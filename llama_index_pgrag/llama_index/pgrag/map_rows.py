@@ -4,33 +4,31 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.maps.name_links import NodeNames
-from llama_index.pgrag.maps.names import CellNames, cell_name
+from llama_index.pgrag.maps.name_links import CellNames, MapNames, NameLinks, NodeNames, cell_name
 from llama_index.pgrag.search.name_edges import chunk_number, name_change, pair_numbers, phrases_in
-from llama_index.pgrag.state import FactPath, Facts, PseudoGraph, fact_paths
+from llama_index.pgrag.state import FactPath, Facts, NamesLater, PseudoGraph, fact_paths
 from llama_index.ragkit import Steps, offload
+from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.storage.graph.interface import GraphReader
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.layered_mapping import LaterMapping
+from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["MapRows", "NodeRow"]
+__all__ = ["MapRows", "NodeRow", "pack_maps", "unpack_maps"]
 
 _NODES, _MAPS, _TOPICS, _NUMBERS = "pg_nodes", "pg_maps", "pg_topics", "pg_numbers"
 
 
 @dataclass(frozen=True)
 class NodeRow:
-    """The facts that a node adds to the maps.
-
-    Attributes
-    ----------
-    facts : at least one, all of the same map
-    present : topics of the index that occur as phrases in its long facts, sorted
-    """
+    """The facts that a node adds to one map, and the topics of the index that its long facts mention, sorted."""
 
     facts: tuple[FactPath, ...]
     present: tuple[str, ...] = ()
@@ -39,11 +37,6 @@ class NodeRow:
     def topic_id(self) -> str:
         """The id of its map."""
         return self.facts[0].topic_id
-
-    @property
-    def names(self) -> NodeNames:
-        """Its names."""
-        return self.names_among(self.present)
 
     def names_among(self, topics: Collection[str]) -> NodeNames:
         """Its names in an index with these topics."""
@@ -74,15 +67,7 @@ class MapRows:
 
     Each node has a record with its facts, each map a record with its nodes, and each name of a topic a record with the
     number of maps that have it. The graph links nodes and names (:mod:`llama_index.pgrag.search.name_edges`). If all
-    maps are in memory, none of this is needed or kept.
-
-    Parameters
-    ----------
-    storage : of the index
-
-    Attributes
-    ----------
-    are_kept : whether there are rows
+    maps are in memory, none of this is needed or kept (`are_kept`).
     """
 
     def __init__(self, storage: IndexStorage) -> None:
@@ -122,12 +107,6 @@ class MapRows:
         """The maps that a write changes, and the rows of the nodes that it replaces.
 
         If all maps are in memory, this returns all maps and no rows.
-
-        Parameters
-        ----------
-        state : the whole index, if it is in memory
-        facts : the new facts of nodes
-        removed : ids of removed nodes
         """
         if not self.are_kept:
             return state, {}
@@ -145,12 +124,8 @@ class MapRows:
         """Store the rows of nodes after a write; call it within a transaction.
 
         An added or removed topic changes the links of the nodes that mention its name, so these are also read.
-
-        Parameters
-        ----------
-        replaced : the rows of nodes that are removed or replaced
-        facts : the facts of new nodes
-        before, after : the maps that change, see :meth:`around`
+        `replaced` are the rows of removed or replaced nodes, `facts` those of new nodes, `before` and `after` the maps
+        of :meth:`around`.
         """
         if not self.are_kept:
             return
@@ -209,7 +184,7 @@ class MapRows:
         yield from self._records.put(_NUMBERS, [(str(chunk_number(i)), {"id": i}) for i in after])
 
     def _change(self, before: Mapping[str, NodeRow], after: Mapping[str, NodeRow]) -> None:
-        was, now = ({i: row.names for i, row in rows.items()} for rows in (before, after))
+        was, now = ({i: row.names_among(row.present) for i, row in rows.items()} for rows in (before, after))
         self._graph.change(*name_change(was, now))
 
 
@@ -221,3 +196,38 @@ def _with_topics(rows: Mapping[str, NodeRow], come: Collection[str], gone: Colle
         if present != row.present:
             found[node_id] = replace(row, present=present)
     return found
+
+
+class _WholeMaps:
+    """The maps of all nodes, made on demand."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    @cached_property
+    def graph(self) -> PseudoGraph:
+        return PseudoGraph.of(dict(self._facts.items()))
+
+
+def pack_maps(graph: PseudoGraph) -> Arrays:
+    """The arrays of a whole graph without vectors of cells."""
+    facts = PackedMapping.to_arrays(graph.of_node, lambda own: NodeRow(own).record())
+    return nested({"facts": facts, "links": graph.name_links.arrays()})
+
+
+def unpack_maps(arrays: Arrays, chunks: Snapshot) -> PseudoGraph:
+    """The graph of :func:`pack_maps`, over the same memory, with the vectors of the nodes."""
+    facts: PackedMapping[tuple[FactPath, ...]] = PackedMapping.of_arrays(part_of(arrays, "facts"), _facts)
+    whole = _WholeMaps(facts)
+    return PseudoGraph(
+        chunks,
+        maps=LaterMapping(whole, "graph.maps"),
+        map_of=LaterMapping(whole, "graph.map_of"),
+        of_node=facts,
+        names=NamesLater((MapNames(), facts)),
+        links=NameLinks.of_arrays(part_of(arrays, "links")),
+    )
+
+
+def _facts(node_id: str, record: Record) -> tuple[FactPath, ...]:
+    return NodeRow.of(node_id, record).facts

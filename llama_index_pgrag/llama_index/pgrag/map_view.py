@@ -13,16 +13,13 @@ from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, NodeRow
-from llama_index.pgrag.maps.name_links import NameLinks
-from llama_index.pgrag.maps.names import cell_name
-from llama_index.pgrag.search.allowed import Allowed
+from llama_index.pgrag.maps.name_links import NameLinks, cell_name
 from llama_index.pgrag.search.by_words import cells_by_words
-from llama_index.pgrag.search.candidates import Candidate, Vector, find_candidates
-from llama_index.pgrag.search.frontier_walk import FrontierWalk, Mass
+from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector, find_candidates
 from llama_index.pgrag.search.name_edges import chunk_number
-from llama_index.pgrag.search.name_walk import NODE_SEEDS, NameWalk, walk_names, walked
+from llama_index.pgrag.search.name_walk import NODE_SEEDS, FrontierWalk, Mass, NameWalk, walk_names, walked
 from llama_index.pgrag.search.ranking import nearness_of_nodes
-from llama_index.pgrag.state import MindMap, PseudoGraph, maps_of
+from llama_index.pgrag.state import MindMap, PseudoGraph
 from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.steps import gather, immediate, run_steps
@@ -44,13 +41,7 @@ Ints = NDArray[np.int64]
 
 
 class Asked(NamedTuple):
-    """A question and its key points.
-
-    Attributes
-    ----------
-    vector : of the question
-    texts, points : the key points, and their vectors
-    """
+    """The vector of a question, its key points, and their vectors."""
 
     vector: Vector
     texts: list[str]
@@ -80,14 +71,7 @@ class Gathered:
 
 
 class NearCells(NamedTuple):
-    """The maps that a question searches, and the facts near to its key points.
-
-    Attributes
-    ----------
-    candidates : the maps
-    nodes : of the maps, and of the facts
-    super_topics, super_facts : the super nodes that were walked
-    """
+    """The maps that a question searches; their nodes, and those of near facts; and the super nodes that were walked."""
 
     candidates: Sequence[Candidate]
     nodes: Sequence[str]
@@ -96,13 +80,7 @@ class NearCells(NamedTuple):
 
 
 class MapView:
-    """Gives questions the maps that they need: all maps if they are in memory, otherwise a part.
-
-    Parameters
-    ----------
-    storage, rows, fusions : of the index
-    has_words : whether its cells are compared by their words if a search does not need their vectors
-    """
+    """Gives questions the maps that they need: all maps if they are in memory, otherwise a part."""
 
     def __init__(
         self, storage: IndexStorage, rows: MapRows, fusions: Mapping[str, FusionRows], has_words: Callable[[], bool]
@@ -117,9 +95,7 @@ class MapView:
     def gathered(self, query: Query[PseudoGraph], asked: Asked, config: SearchConfig) -> Steps[Gathered]:
         """The chunks near to a question, to its key points or to its names, and their maps.
 
-        Parameters
-        ----------
-        query : the question; if the maps are not in memory, with the chunks near to it
+        If the maps are not in memory, the query has the chunks near to it.
         """
         if isinstance(query.contents, ViewContents):
             part = self._part(self.by_words(config), query.contents.selection)
@@ -128,12 +104,7 @@ class MapView:
         return (yield from offload(_of_whole, query, asked, config, near, self.by_words(config)))
 
     def of_documents(self, state: PseudoGraph, nodes: Sequence[BaseNode]) -> Steps[PseudoGraph]:
-        """The maps of the documents of some chunks, or of those that they are copies of, and perhaps others.
-
-        Parameters
-        ----------
-        state : the whole index, if it is in memory
-        """
+        """The maps of the documents of some chunks, or of those that they are copies of, and perhaps others."""
         part = self._part(self.by_words(SearchConfig()), Selection())
         if not part.rows.are_kept:
             return state
@@ -167,14 +138,7 @@ def _by_words(
 
 @dataclass(frozen=True)
 class _Part:
-    """Reads parts of the maps of an index.
-
-    Attributes
-    ----------
-    storage, rows, fusions : of the index
-    by_words : whether cells are compared by their words
-    selection : which chunks count
-    """
+    """Reads parts of the maps of an index, of the selected chunks."""
 
     storage: IndexStorage
     rows: MapRows
@@ -241,10 +205,7 @@ class _Part:
     def near_cells(self, asked: Asked, config: SearchConfig, wanted: int, shown: Sequence[str]) -> Steps[NearCells]:
         """The maps of :func:`~llama_index.pgrag.search.candidates.find_candidates`, and the facts near to key points.
 
-        Parameters
-        ----------
-        wanted : how many facts must be in the right order
-        shown : chunks near to the question
+        `wanted` facts must be in the right order; `shown` are chunks near to the question.
         """
         facts, topic_of, owners = yield from self._near_facts(
             asked.points, max(wanted, _FEWEST, config.seed_facts), shown
@@ -254,7 +215,7 @@ class _Part:
             (yield from self._near_topics(asked.vector, count, shown)), topic_of.values()
         )
         super_topics = super_facts = SuperNodes(1.0)
-        maps: dict[str, MindMap] = {}
+        maps: Mapping[str, MindMap] = {}
         before: Sequence[str] = ()
         while True:
             mask, passing = yield from self._allowed(topics)
@@ -272,11 +233,7 @@ class _Part:
             topic_of |= yield from self._topics_of(_members(super_facts) - topic_of.keys())
             topics = yield from self._with_topics(topics, {*_members(super_topics), *topic_of.values()})
         graph = PseudoGraph(
-            topics=topics,
-            facts=facts,
-            maps=maps,
-            map_of=topic_of,
-            fused={"topics": super_topics, "facts": super_facts},
+            topics=topics, facts=facts, maps=maps, map_of=topic_of, fused={"topics": super_topics, "facts": super_facts}
         )
         nodes = None if passing is None else frozenset(passing)
         # If the selection names the chunks that count, all of their facts are there.
@@ -329,11 +286,11 @@ class _Part:
         mask = np.array([not set(nodes.get(i, ())).isdisjoint(passing) for i in topics.ids], np.bool_)
         return mask, passing
 
-    def _maps(self, topic_ids: Sequence[str]) -> Steps[dict[str, MindMap]]:
+    def _maps(self, topic_ids: Sequence[str]) -> Steps[Mapping[str, MindMap]]:
         """The maps of these topics, complete."""
         nodes = yield from self.rows.nodes_of_maps(topic_ids)
         rows = yield from self.rows.nodes(dict.fromkeys(i for ids in nodes.values() for i in ids))
-        return maps_of(fact for row in rows.values() for fact in row.facts)
+        return PseudoGraph.of({node_id: row.facts for node_id, row in rows.items()}).maps
 
     def _passing_rows(self, rows: Mapping[str, NodeRow]) -> Steps[dict[str, NodeRow]]:
         """The rows of nodes that count, without facts that have words of nodes that do not count."""
@@ -364,18 +321,13 @@ class _Part:
     def graph(
         self, chunks: Snapshot, cells: NearCells | None = None
     ) -> Steps[tuple[PseudoGraph, Mapping[str, NodeRow]]]:
-        """The graph of only these chunks, with the vectors that a walk over its candidate maps needs; and the rows of
-        the chunks.
+        """The graph of only these chunks, with the vectors that a walk over its candidate maps needs; and their rows.
 
-        Parameters
-        ----------
-        cells : the cells by which the chunks were found; None if all of their maps are candidates
+        `cells` are those by which the chunks were found; None if all of their maps are candidates.
         """
         rows = yield from self._passing_rows((yield from self.rows.nodes(chunks.ids)))
         of_node = {node_id: row.facts for node_id, row in rows.items()}
-        maps = maps_of(fact for own in of_node.values() for fact in own)
-        map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}
-        graph = PseudoGraph(chunks=chunks, maps=maps, map_of=map_of, of_node=of_node)
+        graph = replace(PseudoGraph.of(of_node), chunks=chunks)
         if self.by_words:
             return graph, rows
         chosen = graph.maps if cells is None else [candidate.topic_id for candidate in cells.candidates]

@@ -24,25 +24,14 @@ _GROUPS = (
 
 @dataclass(frozen=True)
 class FoundForPage:
-    """The part of an answer that the page shows.
-
-    Attributes
-    ----------
-    paths : the results, best first
-    graph : the graph that the answer came from; None if the page shows the whole index
-    """
+    """The result paths of an answer, best first, and its graph; None if the page shows the whole index."""
 
     paths: Sequence[MergedPath]
     graph: PseudoGraph | None
 
 
 def page_of(graph: PseudoGraph, query: LastQuery | None) -> Page:
-    """Topics, routes, facts and super nodes; the paths of an answer are highlighted.
-
-    Parameters
-    ----------
-    query : the last question, if any, and its result paths, best first
-    """
+    """Topics, routes, facts and super nodes; the paths of the last answer, if any, are highlighted."""
     results: Sequence[MergedPath] = query.found.paths if query is not None else []
     scores = {fact.id: result.score for result in results for fact in result.facts if fact.id in graph.map_of}
     on_path = {cell for fact_id in scores for cell in _above(graph, fact_id)}

@@ -1,17 +1,22 @@
-"""Fact paths as LlamaIndex nodes that can be cited like their sources."""
+"""Fact paths as nodes that can be cited like their sources, and as a nested outline."""
 
+import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 
+from llama_index.pgrag.maps.mind_map import Path, nested
 from llama_index.pgrag.search.ranking import MergedPath
 from llama_index.ragkit import Steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, derived_node
+from llama_index.ragkit.validation import check_choice
 
-__all__ = ["outline_node", "path_node", "sources_of"]
+__all__ = ["ContextPath", "Format", "context_text", "outline_node", "path_node", "sources_of"]
 
 _READ = 100  # nodes of a result whose metadata are compared
+Format = Literal["outline", "json"]
 
 
 def path_node(result: MergedPath, fetch: NodeFetch) -> Steps[TextNode]:
@@ -22,13 +27,7 @@ def path_node(result: MergedPath, fetch: NodeFetch) -> Steps[TextNode]:
 
 
 def outline_node(name: str, text: str, topic: str, whole: MergedPath, fetch: NodeFetch) -> Steps[TextNode]:
-    """The outline of some paths of a topic as a node.
-
-    Parameters
-    ----------
-    name : the id of the node
-    whole : the paths, merged into one result
-    """
+    """The outline `text` of some paths of a topic as a node; `whole` has the paths, merged into one result."""
     metadata = {"pgrag_topic": topic, "pgrag_documents": whole.documents}
     return (yield from _citable(derived_node(name, text, metadata, whole.sources), whole, fetch))
 
@@ -61,3 +60,50 @@ def _citable(node: TextNode, result: MergedPath, fetch: NodeFetch) -> Steps[Text
 def _shared_metadata(sources: Sequence[BaseNode]) -> dict[str, Any]:
     first = sources[0].metadata if sources else {}
     return {key: value for key, value in first.items() if all(node.metadata.get(key) == value for node in sources)}
+
+
+@dataclass(frozen=True)
+class ContextPath:
+    """A fact path of a context, with the ids of its source documents and the retriever's score."""
+
+    path: Path
+    documents: tuple[str, ...] = ()
+    score: float | None = None
+
+
+def context_text(found: Sequence[ContextPath], form: Format = "outline", documents: bool = False) -> str:
+    """The paths merged into one nested outline, the topic of the best path first.
+
+    Parameters
+    ----------
+    found : best first
+    form : "outline" for an indented Markdown list, "json" for the nested object of the paper
+    documents : whether each fact is followed by its documents and score; only in an outline
+
+    >>> paths = [("Lamp", "fuel", "oil"), ("Tower", "40 m"), ("Lamp", "fuel", "gas")]
+    >>> print(context_text([ContextPath(path) for path in paths]))
+    - Lamp
+      - fuel
+        - oil
+        - gas
+    - Tower
+      - 40 m
+    """
+    check_choice("form", form, get_args(Format))
+    tree = nested(entry.path for entry in found)
+    if form == "json":
+        return json.dumps(tree, ensure_ascii=False)
+    notes = {entry.path: _note(entry) for entry in found} if documents else {}
+    return "\n".join(_lines(tree, (), notes))
+
+
+def _lines(tree: dict[str, Any], above: Path, notes: dict[Path, str]) -> Iterable[str]:
+    for cell, below in tree.items():
+        path = (*above, cell)
+        yield f"{'  ' * len(above)}- {cell}{notes.get(path, '')}"
+        yield from _lines(below, path, notes)
+
+
+def _note(entry: ContextPath) -> str:
+    parts = list(entry.documents) + ([] if entry.score is None else [f"{entry.score:.2f}"])
+    return f" [{', '.join(parts)}]" if parts else ""

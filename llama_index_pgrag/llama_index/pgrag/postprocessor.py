@@ -11,13 +11,10 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PGRAGConfig, SearchConfig
 from llama_index.pgrag.keywords import PGRAGPostprocessorKeywords
-from llama_index.pgrag.path_nodes import outline_node
-from llama_index.pgrag.search.allowed import Allowed
+from llama_index.pgrag.path_nodes import ContextPath, context_text, outline_node
 from llama_index.pgrag.search.by_words import cells_by_words
-from llama_index.pgrag.search.candidates import Candidate, Vector
-from llama_index.pgrag.search.context import ContextPath, context_text
-from llama_index.pgrag.search.path_ranking import rank_paths
-from llama_index.pgrag.search.ranking import MergedPath, path_scores, score_facts
+from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector
+from llama_index.pgrag.search.ranking import MergedPath, path_scores, rank_paths, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, content_id, offload
 from llama_index.ragkit.index.matching import match_nodes
@@ -79,19 +76,15 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
         points = None
         if query_bundle is not None and not index.storage.is_empty:  # before the database is read
-            points = yield from self._points(query_bundle, index.storage.struct.embedding["dimension"])
+            yield from index.writer.checks.embed_model()
+            points = yield from index.resources.embed_strings(query_bundle, index.storage.struct.embedding["dimension"])
         work = partial(self._replaced, nodes, query_bundle, points)
         return (yield from index.writer.in_one_generation(work))
 
     def _replaced(
         self, nodes: list[NodeWithScore], bundle: QueryBundle | None, points: list[Vector] | None
     ) -> Steps[list[NodeWithScore]]:
-        """The kept nodes and the outlines.
-
-        Parameters
-        ----------
-        points : the vectors of the key points; None without a question
-        """
+        """The kept nodes and the outlines; without a question there are no vectors of key points."""
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
         builder: MapBuilder = index.builder  # type: ignore[assignment]
         contents = yield from index.writer.recovered()
@@ -142,19 +135,8 @@ class PGRAGPostprocessor(DerivedPostprocessor):
             return MergedPath.of([(fact, 0.0) for fact in facts])[: self.max_paths]
         return (yield from offload(self._best_paths, graph, points, candidates, allowed, bundle.query_str))
 
-    def _points(self, bundle: QueryBundle, dimension: int | None) -> Steps[list[Vector]]:
-        """The vectors of the key points of a question."""
-        index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
-        yield from index.writer.checks.embed_model()
-        return (yield from index.resources.embed_strings(bundle, dimension))
-
     def _best_paths(
-        self,
-        graph: PseudoGraph,
-        points: list[Vector],
-        candidates: list[Candidate],
-        allowed: Allowed,
-        question: str,
+        self, graph: PseudoGraph, points: list[Vector], candidates: list[Candidate], allowed: Allowed, question: str
     ) -> list[MergedPath]:
         config, nodes = SearchConfig(), None
         builder: MapBuilder = self._index.builder

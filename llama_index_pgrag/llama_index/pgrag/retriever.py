@@ -1,33 +1,40 @@
 """`PGRAGRetriever` retrieves fact paths, or their source passages, by a walk over the pseudo-graph."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType, TextNode
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
+from pydantic import Field
 
 from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
-from llama_index.pgrag.key_points import key_points_of
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
 from llama_index.pgrag.map_view import Asked, Gathered, MapView
 from llama_index.pgrag.page import FoundForPage
-from llama_index.pgrag.path_nodes import path_node, sources_of
+from llama_index.pgrag.path_nodes import ContextPath, Format, context_text, path_node, sources_of
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
-from llama_index.pgrag.search.allowed import Allowed
 from llama_index.pgrag.search.answer import Answer
-from llama_index.pgrag.search.context import ContextPath, Format, context_text
-from llama_index.pgrag.search.ranking import MergedPath, node_scores, path_scores, score_facts
+from llama_index.pgrag.search.candidates import Allowed
+from llama_index.pgrag.search.ranking import node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
+from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.index.chunk_scores import ChunkScores
 from llama_index.ragkit.index.query import as_bundle
+from llama_index.ragkit.llm.announcements import plain_lines
 from llama_index.ragkit.llm.embeddings import embed_texts, query_matrix
+from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
+from llama_index.ragkit.llm.prompts import fence
+from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
@@ -35,7 +42,72 @@ from llama_index.ragkit.vectors.question_scores import question_cosines, result_
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["PGRAGRetriever"]
+__all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
+
+
+logger = logging.getLogger(__name__)
+dispatcher = get_dispatcher(__name__)
+
+
+class KeyPoints(Reply):
+    """Reply to the prompt for key points."""
+
+    other_names: ClassVar[Mapping[str, Sequence[str]]] = {"key_points": ("points", "keypoint", "statements", "facts")}
+    items: ClassVar[str] = "key_points"
+
+    key_points: TextList = Field(min_length=1, description="short statements that a full answer consists of")
+
+
+class KeyPointsEvent(BaseEvent):
+    """The key points that were used for a question."""
+
+    question: str
+    key_points: list[str]
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name of the event."""
+        return "KeyPointsEvent"
+
+
+def key_points_of(
+    bundle: QueryBundle, config: SearchConfig, complete: Callable[..., Steps[Any]]
+) -> Steps[tuple[list[str], str]]:
+    """The key points of a question; and if the LLM call failed, why the question itself is the only one.
+
+    `complete` asks the LLM with the prompt "key_points"; it is called only with `key_points="llm"`.
+    """
+    question = bundle.query_str
+    fallback = ""
+    points = list(dict.fromkeys(text for text in bundle.embedding_strs if text.strip())) or [question]
+    if config.mode == "PG":
+        points = [question]
+    elif config.key_points == "llm" and points == [question]:
+        try:
+            points = yield from complete(
+                parse=_read_points,
+                output_cls=KeyPoints,
+                reply_tokens=64 + 60 * config.max_key_points,
+                like=question,
+                question=fence([question], "question"),
+                max_points=config.max_key_points,
+            )
+            points = points[: config.max_key_points]
+        except ExtractionError as error:
+            fallback = str(error)
+            logger.warning("No key points for %r, so the question itself is used. %s", question, fallback)
+    dispatcher.event(KeyPointsEvent(question=question, key_points=points))
+    return points, fallback
+
+
+def _read_points(reply: str) -> list[str]:
+    """The key points of a JSON reply, or the lines of a reply to a prompt that asks for lines."""
+    try:
+        return read_reply(reply, KeyPoints).key_points
+    except ParseError:
+        if not set("{}").isdisjoint(strip_reasoning(reply)):
+            raise
+        return plain_lines(reply)
 
 
 class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
@@ -44,9 +116,9 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     Paths and source nodes are ranked by their nearness to the question, dense and lexical together, by their facts, and
     by a walk over names. The walk goes from the names in the question over the maps that share names; it counts as far
     as it can be trusted for this question (:mod:`llama_index.pgrag.search.ranking`). If it counts, the paths of an
-    answer are spread over the nodes to which it leads (:mod:`llama_index.pgrag.search.path_ranking`). Scores are in
-    [0, 1], and 0.5 is a cutoff (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`); with
-    `ranking="support"` they are shares of the best support. They are comparable within one question; higher is better.
+    answer are spread over the nodes to which it leads. Scores are in [0, 1], and 0.5 is a cutoff
+    (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`); with `ranking="support"` they are shares of the
+    best support. They are comparable within one question; higher is better.
 
     Fact paths are returned as text nodes. The text is the path. The metadata hold its cells (`pgrag_path`), its
     documents (`pgrag_documents`), and the metadata that all its source nodes share (file name, page). The source nodes
@@ -164,12 +236,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         ranking = ((result.fact.id, result.score) for result in answer.results)
         path_of = {result.fact.id: result for result in answer.results}
         read = yield from self._index.storage.get_nodes(sources_of(answer.results[: answer.wanted]))
-        return (yield from self._take_best(ranking, partial(self._path_node, path_of, read)))
-
-    def _path_node(
-        self, path_of: Mapping[str, MergedPath], read: Mapping[str, BaseNode], fact_id: str
-    ) -> Steps[TextNode]:
-        return (yield from path_node(path_of[fact_id], partial(_fetched, read, self._index.storage.get_node)))
+        fetch = partial(_fetched, read, self._index.storage.get_node)
+        return (yield from self._take_best(ranking, lambda fact_id: path_node(path_of[fact_id], fetch)))
 
     def _on_page(self, found: Answer) -> FoundForPage:
         graph = found.graph if not self._index.storage.is_whole else None

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.maps.mind_map import Path, path_text
-from llama_index.pgrag.maps.name_links import MapNames, NameLinks, NodeNames
-from llama_index.pgrag.maps.names import name_of
+from llama_index.pgrag.maps.name_links import MapNames, NameLinks, NodeNames, name_of
 from llama_index.pgrag.maps.node_maps import TOPIC
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["KINDS", "FactPath", "Facts", "MindMap", "PseudoGraph", "fact_paths", "maps_of"]
+__all__ = ["KINDS", "FactPath", "Facts", "MapCell", "MindMap", "PseudoGraph", "cells_of", "fact_paths"]
 
 KINDS = ("topics", "routes", "facts")  # the cells of a mind map; each kind has its own vector space
 
@@ -69,12 +68,7 @@ class FactPath:
 
 @dataclass(frozen=True)
 class MindMap:
-    """A topic and the facts under it, in canonical order.
-
-    Attributes
-    ----------
-    id : a UUID derived from document (or node) and topic
-    """
+    """A topic and the facts under it, in canonical order; the id is derived from document (or node) and topic."""
 
     id: str
     topic: str
@@ -143,12 +137,7 @@ class NamesLater:
         return NamesLater, ((self.now, {}),) if earlier.nodes else ((earlier, dict(since.items())),)
 
     def changed(self, facts: Facts, links: NameLinks | None) -> "NamesLater":
-        """The names after a further write.
-
-        Parameters
-        ----------
-        links : as they were before it, if a question has asked for them
-        """
+        """The names after a further write; `links` as they were before it, if a question has asked for them."""
         links = self.links if links is None else replace(links)  # without what was computed from it
         earlier, since = self.pending
         return NamesLater((earlier, {**dict(since.items()), **facts}), links)
@@ -260,17 +249,9 @@ class PseudoGraph:
         return replace(part, fused=fused)
 
     def changed(self, new: Facts, removed: Collection[str] = ()) -> tuple["PseudoGraph", dict[str, list[str]]]:
-        """The graph after a write; vectors and super nodes stay as they were.
+        """The graph after a write, equal to that of all remaining nodes written at once; vectors and super nodes stay.
 
-        Parameters
-        ----------
-        new : the facts of nodes, which replace earlier ones
-        removed : ids of nodes that no longer have facts
-
-        Returns
-        -------
-        graph : equal to the graph of all remaining nodes, written at once
-        dropped : kind of cell -> ids that were removed
+        New facts replace earlier ones of the same nodes. Also returns the removed cells: kind -> ids.
         """
         forget = bool(removed) or not self.of_node.keys().isdisjoint(new)
         maps = LayeredMapping.over(self.maps, forget)
@@ -283,7 +264,7 @@ class PseudoGraph:
         for fact in after.values():
             by_topic[fact.topic_id].append(fact)
         dropped: dict[str, list[str]] = {"topics": [], "routes": [], "facts": [i for i in before if i not in after]}
-        for topic_id in {fact.topic_id for fact in (*before.values(), *after.values())}:
+        for topic_id in dict.fromkeys(fact.topic_id for fact in (*before.values(), *after.values())):
             known = maps.pop(topic_id, None)
             kept = [fact for fact in known.facts if fact.id not in before] if known is not None else []
             facts = sorted([*kept, *by_topic[topic_id]], key=lambda fact: fact.order)
@@ -311,13 +292,7 @@ def fact_paths(
     paths: Iterable[Path],
     others: Mapping[int, Collection[str]] = MappingProxyType({}),
 ) -> tuple[FactPath, ...]:
-    """The facts of a node.
-
-    Parameters
-    ----------
-    key : canonical sort key of the node
-    others : see :func:`~llama_index.pgrag.records.other_sources`
-    """
+    """The facts of a node with this sort key; `others` as in :func:`~llama_index.pgrag.records.other_sources`."""
     paths = list(paths)
     topic_ids = {
         topic: content_id("topic", "document" if document else "node", document or node_id, topic)
@@ -337,13 +312,22 @@ def fact_paths(
     )
 
 
-def maps_of(facts: Iterable[FactPath]) -> dict[str, MindMap]:
-    """The maps of some facts, by topic id."""
-    by_topic: dict[str, list[FactPath]] = defaultdict(list)
-    for fact in facts:
-        by_topic[fact.topic_id].append(fact)
-    found = {}
-    for topic_id, own in by_topic.items():
-        own.sort(key=lambda fact: fact.order)
-        found[topic_id] = MindMap(topic_id, own[0].path[0], own[0].document, tuple(own))
-    return found
+@dataclass(frozen=True)
+class MapCell:
+    """The stored parts of a cell: the text that is embedded, its sort key, its metadata."""
+
+    text: str
+    key: str
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+def cells_of(maps: Mapping[str, MindMap], topic_ids: Iterable[str]) -> dict[str, dict[str, MapCell]]:
+    """The cells of some maps: kind -> id -> cell."""
+    cells: dict[str, dict[str, MapCell]] = {kind: {} for kind in KINDS}
+    for topic_id in topic_ids:
+        found = maps[topic_id]
+        cells["topics"][topic_id] = MapCell(found.topic, found.key)
+        cells["routes"].update((i, MapCell(path_text(path), found.key)) for i, path in sorted(found.routes.items()))
+        for fact in found.facts:
+            cells["facts"][fact.id] = MapCell(fact.text, fact.key, {"node": fact.node_id, "topic": topic_id})
+    return cells

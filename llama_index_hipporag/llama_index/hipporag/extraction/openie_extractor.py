@@ -156,13 +156,7 @@ def _entity_tokens(tokens: int) -> int:
 
 
 def read_entities(reply: str, words: TextWords, least: float) -> Held[str]:
-    """The entities of a reply that are in a text.
-
-    Raises
-    ------
-    ParseError
-        If the reply cannot be read, or no entity is in the text.
-    """
+    """The entities of a reply that are in a text; a `ParseError` if it cannot be read, or no entity is in the text."""
     named = read_reply(reply, Entities).named_entities
     return held(named, words.share, least, "entities", is_name)
 

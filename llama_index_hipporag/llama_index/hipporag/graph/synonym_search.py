@@ -8,25 +8,20 @@ Candidates come from float32 products, each pair once, with no pair missed (:mod
 the final cosine is computed in float64 and depends only on the two vectors.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from llama_index.hipporag.config import GraphConfig
+from llama_index.hipporag.text.normalization import significant
 from llama_index.ragkit.vectors.kernels import error_bound, pair_cosines
-from llama_index.ragkit.vectors.pairs import Candidates
+from llama_index.ragkit.vectors.pairs import Candidates, pairs_within
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = [
-    "PhrasePairs",
-    "as_pairs",
-    "extended_lists",
-    "keep_best",
-    "mutual",
-    "replaced_rows",
-    "resized",
-]
+__all__ = ["ExtendedPhrases", "PhrasePairs", "as_pairs", "extended_lists", "mutual", "resized", "searched", "with_new"]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -35,6 +30,8 @@ Vectors = Callable[[Ints], Floats]
 
 _GATHER = 1 << 13  # pairs whose vectors are gathered at once
 _PRUNE = 4_000_000  # candidate pairs in memory before those that cannot be among the best are dropped
+_ROWS_AT_ONCE = 256  # lists recomputed by one search
+_CELLS = 1 << 24  # cosines of new and old phrases in memory at once: 64 MiB of float32
 
 
 class PhrasePairs(NamedTuple):
@@ -46,14 +43,9 @@ class PhrasePairs(NamedTuple):
 
 
 def as_pairs(found: Iterable[Candidates], vectors: Vectors, threshold: float, cap: int, dim: int) -> PhrasePairs:
-    """Candidates in both directions with their exact cosines, without those below the threshold.
+    """Candidates, each given once, in both directions with their exact cosines, without those below the threshold.
 
     Entries that cannot be among the `cap` best of their row may be missing.
-
-    Parameters
-    ----------
-    found : each pair once
-    vectors : rows -> their vectors
     """
     rows, columns, _ = _pruned(found, cap, dim)
     exact = _exact(vectors, np.maximum(rows, columns), np.minimum(rows, columns))
@@ -102,9 +94,7 @@ def _runs(rows: Ints) -> tuple[Ints, Ints]:
 def keep_best(pairs: PhrasePairs, cap: int, order: Order) -> PhrasePairs:
     """The `cap` entries of largest cosine of each row, sorted by row and column.
 
-    Parameters
-    ----------
-    order : columns -> order among equal cosines; called only for rows with more than `cap` entries
+    `order` of columns breaks ties; it is called only for rows with more than `cap` entries.
     """
     by_row = np.argsort(pairs.rows, kind="stable")
     rows, columns, cosines = pairs.rows[by_row], pairs.columns[by_row], pairs.cosines[by_row]
@@ -126,18 +116,9 @@ def keep_best(pairs: PhrasePairs, cap: int, order: Order) -> PhrasePairs:
 
 
 def extended_lists(lists: csr_matrix, size: int, pairs: PhrasePairs, cap: int, order: Order) -> tuple[csr_matrix, Ints]:
-    """Lists with new entries merged in.
+    """Lists with new entries merged in, shape (size, size), and the rows with new entries.
 
-    Parameters
-    ----------
-    lists : shape (m, m), row p the list of phrase p
-    size : number of phrases now, m or more
-    pairs : new entries, not yet in `lists`, of rows that may have a list
-    cap, order : see :func:`keep_best`
-
-    Returns
-    -------
-    Lists, shape (size, size), and the rows with new entries.
+    `lists` has the shape (m, m), row p the list of phrase p; `pairs` are not yet in it, of rows that may have a list.
     """
     touched = np.unique(pairs.rows)
     old = touched[touched < lists.shape[0]]
@@ -179,3 +160,83 @@ def mutual(lists: csr_matrix) -> csr_matrix:
     both: csr_matrix = lists.minimum(lists.T.tocsr())
     both.eliminate_zeros()
     return both
+
+
+class ExtendedPhrases:
+    """Phrases of a snapshot followed by new ones, without a copy of the old."""
+
+    def __init__(self, old: Snapshot, ids: Sequence[str], phrases: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        self._old = old
+        self._ids = ids
+        self._phrases = phrases
+        self.new_vectors = vectors
+
+    def __len__(self) -> int:
+        return len(self._old) + len(self._ids)
+
+    def id_of(self, row: int) -> str:
+        """The id of a row."""
+        n = len(self._old)
+        return self._old.records[row].id if row < n else self._ids[row - n]
+
+    def phrase_of(self, row: int) -> str:
+        """The phrase of a row."""
+        n = len(self._old)
+        return self._old.records[row].key if row < n else self._phrases[row - n]
+
+    def phrases_of(self, rows: Ints) -> NDArray[np.str_]:
+        """The phrases of some rows."""
+        return np.array([self.phrase_of(row) for row in rows.tolist()])
+
+    def vectors_of(self, rows: Ints) -> NDArray[np.float32]:
+        """The vectors of some rows, shape (len(rows), d)."""
+        n = len(self._old)
+        old = rows < n
+        found = np.empty((len(rows), self.new_vectors.shape[1]), np.float32)
+        found[~old] = self.new_vectors[rows[~old] - n]
+        if old.any():
+            found[old] = self._old.vectors_of([self.id_of(row) for row in rows[old].tolist()])
+        return found
+
+    def candidates(self, threshold: float) -> Iterator[Candidates]:
+        """Pairs with at least one new phrase whose cosine may reach the threshold, each once."""
+        n, new = len(self._old), self.new_vectors
+        for i, j, near in pairs_within(new, threshold):
+            yield i + n, j + n, near
+        step = max(1, _CELLS // max(1, n))
+        for start in range(0, len(new) if n else 0, step):
+            j, i, near = self._old.near(new[start : start + step], threshold)
+            yield i + (start + n), j, near
+
+
+def with_new(lists: csr_matrix, extended: ExtendedPhrases, config: GraphConfig) -> tuple[csr_matrix, Ints]:
+    """Lists of similar phrases extended by new phrases, and the rows whose list changed."""
+    dim, threshold = extended.new_vectors.shape[1], config.synonym_threshold
+    pairs = as_pairs(extended.candidates(threshold), extended.vectors_of, threshold, config.max_synonyms, dim)
+    rows = np.unique(pairs.rows)
+    long_enough = np.array(
+        [significant(extended.phrase_of(row)) >= config.min_synonym_length for row in rows], np.bool_
+    )
+    kept = np.isin(pairs.rows, rows[long_enough])
+    pairs = PhrasePairs(pairs.rows[kept], pairs.columns[kept], pairs.cosines[kept])
+    return extended_lists(lists, len(extended), pairs, config.max_synonyms, extended.phrases_of)
+
+
+def searched(phrases: Snapshot, lists: csr_matrix, rows: Ints, config: GraphConfig) -> csr_matrix:
+    """The lists, with those of some rows recomputed by a search over all phrases."""
+    if not len(rows):
+        return lists
+    cap = config.max_synonyms
+    found: list[tuple[int, int, float]] = []
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        block = rows[start : start + _ROWS_AT_ONCE].tolist()
+        vectors = phrases.vectors_of([phrases.records[row].id for row in block])
+        # One more than the cap, since each phrase finds itself.
+        for row, hits in zip(block, phrases.search(vectors, cap + 1), strict=True):
+            near = zip(hits.rows.tolist(), hits.scores, strict=True)
+            found += [(row, column, score) for column, score in near if column != row]
+    table = np.array([entry for entry in found if entry[2] >= config.synonym_threshold]).reshape(-1, 3)
+    anew = PhrasePairs(table[:, 0].astype(np.int64), table[:, 1].astype(np.int64), table[:, 2])
+    names = phrases.records
+    best = keep_best(anew, cap, lambda columns: np.array([names[column].key for column in columns]))
+    return replaced_rows(lists, lists.shape[0], rows, best)

@@ -11,7 +11,7 @@ less than epsilon times its thousands of edges. Mass that returns to hubs would 
 would be some percent too low, enough to change a ranking. Hence two deviations from the paper at the end, both for
 undirected graphs:
 
-1. Every node moves its residual once more, but only to the hubs, and the walk among the hubs is solved (`hubs.py`).
+1. Every node moves its residual once more, but only to the hubs, and the walk among the hubs is solved (`Hubs`).
 These are actual walks, so p remains a lower bound. 2. The rest is spread in proportion to strength, to which a walk
 converges from any start: ordinary nodes are one step from a hub, and hubs get the share d of theirs. Mass that a hub
 has just moved to its neighbours is not part of the hubs' share, since its return is counted in 1.
@@ -34,11 +34,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from llama_index.hipporag.pagerank.power_iteration import Ordered, check_damping, check_reset
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.hipporag.pagerank.power_iteration import Ordered, check_reset
 from llama_index.ragkit.vectors.largest import largest
 
-__all__ = ["EPSILON", "PUSH_FROM", "PageRankEstimate", "push", "refinements", "settled"]
+__all__ = ["PUSH_FROM", "PageRankEstimate", "PushState", "refinements", "settled"]
 
 PUSH_FROM = 100_000  # nodes; below, the exact computation takes less than 50 ms
 EPSILON = 4e-7  # residual that the push leaves, per weight of edges
@@ -56,7 +55,6 @@ class PageRankEstimate(NamedTuple):
     scores : (n,) float64, of the nodes in the order of :class:`power_iteration.Ordered`; not negative, with a sum
         of at most 1
     missing : mass that has not been walked yet; the L1 distance to the exact vector is at most twice this
-    by_strength : the error of a node's score is at most this times its strength; infinite in a directed graph
     earlier : nodes in that order -> their scores before the last step; only valid until the next estimate
     uncertainty : bound of all later changes, as a multiple of the last one, if errors decrease everywhere as in total;
         times three for safety
@@ -65,7 +63,6 @@ class PageRankEstimate(NamedTuple):
 
     scores: np.ndarray
     missing: float
-    by_strength: float
     earlier: Callable[[np.ndarray], np.ndarray]
     uncertainty: float
     steps: int
@@ -81,38 +78,20 @@ class PageRankEstimate(NamedTuple):
         return gained
 
 
-def push(
-    graph: Ordered, nodes: np.ndarray, weights: np.ndarray, *, damping: float = 0.5, epsilon: float = EPSILON
-) -> PageRankEstimate:
-    """Personalised PageRank from a few nodes, in time that hardly depends on the size of the graph.
-
-    Parameters
-    ----------
-    graph : with its nodes by strength
-    nodes, weights : (k,) the reset, by the numbers that nodes had before; at least one weight is positive, and a
-        repeated node has the sum of its weights
-    damping : probability of following an edge, 0 <= d < 1
-    epsilon : residual that may remain, per weight of edges; positive
-
-    Raises
-    ------
-    ConfigurationError
-        If a node does not exist, weights are negative, not finite or all zero, or a parameter is out of range.
-    """
-    account = _PushState(graph, nodes, weights, damping, epsilon)
-    account.push()
-    return account.estimate(account.closed())
-
-
 def refinements(
     graph: Ordered, nodes: np.ndarray, weights: np.ndarray, *, damping: float = 0.5, epsilon: float = EPSILON
 ) -> Iterator[PageRankEstimate]:
-    """Increasingly exact personalised PageRank from a few nodes: :func:`push`, then 1, 2, 4, 8 ... steps of all nodes.
+    """Increasingly exact personalised PageRank from a few nodes: a push, then 1, 2, 4, 8 ... steps of all nodes.
 
-    Parameters and errors are those of :func:`push`. The last is exact except for rounding: the residual of the push,
-    some percent of the mass, is walked in single precision.
+    The last is exact except for rounding: the residual of the push, some percent of the mass, is walked in single
+    precision. The push may leave a residual of `epsilon` per weight of edges.
+
+    Parameters
+    ----------
+    nodes, weights : (k,) the reset, by the numbers that nodes had before; at least one weight is positive, and a
+        repeated node has the sum of its weights
     """
-    account = _PushState(graph, nodes, weights, damping, epsilon)
+    account = PushState(graph, nodes, weights, damping, epsilon)
     account.push()
     steps = 1
     while True:
@@ -157,24 +136,16 @@ class _Closed(NamedTuple):
     missing: float
 
 
-class _PushState:
+class PushState:
     """p (`kept`) and r (`residual`) of one walk, over the nodes by falling strength."""
 
     def __init__(self, graph: Ordered, nodes: np.ndarray, weights: np.ndarray, damping: float, epsilon: float) -> None:
         size = len(graph.strength)
-        check_damping(damping)
-        if not epsilon > 0:
-            raise ConfigurationError(f"epsilon must be positive, not {epsilon}.")
-        seeds = np.asarray(nodes, dtype=np.int64)
-        if seeds.ndim != 1 or seeds.shape != np.shape(weights):
-            raise ConfigurationError(f"Seeds of shape {seeds.shape} need as many weights, not {np.shape(weights)}.")
-        if len(seeds) and not (seeds.min() >= 0 and seeds.max() < size):
-            raise ConfigurationError(f"Seeds must be nodes 0 to {size - 1}, not {seeds.min()} to {seeds.max()}.")
         self.graph = graph
         self.damping, self.bound, self.steps = damping, epsilon, 0
         self.kept = np.zeros(size)  # zeroed memory is mapped on first use: the cost is that of the reached nodes
         self.residual = np.zeros(size)
-        self.seeds = self.graph.place[seeds]
+        self.seeds = graph.place[nodes]
         np.add.at(self.residual, self.seeds, check_reset(weights))
 
     def push(self) -> None:
@@ -221,14 +192,10 @@ class _PushState:
     def closed(self, following: np.ndarray | None = None) -> _Closed:
         """Distribute the residual over hubs and other nodes.
 
-        Parameters
-        ----------
-        following : the residual after a step, which saves summing the mass that enters the hubs
+        The residual after a step, `following`, saves summing the mass that enters the hubs.
         """
         ends = 1.0 - self.damping
         left = float(self.residual.sum())
-        if self.graph.hubs is None:
-            return _Closed(np.empty(0), ends, 0.0, self.damping * left)
         hubs, h = self.graph.hubs, self.graph.hubs.size
         on_hubs, ordinary = self.residual[:h], self.residual[h:]
         entering = hubs.entering @ ordinary if following is None else following[:h] - hubs.direct.T @ on_hubs
@@ -245,10 +212,8 @@ class _PushState:
     def estimate(self, before: _Closed) -> PageRankEstimate:
         """The current estimate, with the one before."""
         now, strength = self.closed(), self.graph.strength
-        h, total = (
-            len(now.hubs),
-            float(self.kept.sum()) + float(self.residual.sum()),
-        )  # 1, less the mass that ended in sinks
+        h = len(now.hubs)
+        total = float(self.kept.sum()) + float(self.residual.sum())  # 1, less the mass that ended in sinks
         scores = now.spread * strength
         scores += self.kept
         scores += self.residual * self.residual.dtype.type(now.of_residual)
@@ -262,5 +227,4 @@ class _PushState:
             return scaled
 
         uncertainty = _SAFETY * self.damping / (1.0 - self.damping)
-        bound = np.inf if self.graph.hubs is None else self.bound / total
-        return PageRankEstimate(scores, now.missing / total, bound, earlier, uncertainty, self.steps)
+        return PageRankEstimate(scores, now.missing / total, earlier, uncertainty, self.steps)

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from llama_index.hipporag.pagerank.power_iteration import check_damping, check_reset
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.hipporag.pagerank.power_iteration import check_reset
 
 __all__ = ["EPSILON", "Fetch", "FetchedRows", "Frontier"]
 
@@ -78,17 +77,9 @@ class Frontier:
     ids : (n,), of the nodes
     kept : (n,), mass that the last walk has certainly left at each node
     calls : number of fetches
-
-    Raises
-    ------
-    ConfigurationError
-        If a parameter is out of range.
     """
 
     def __init__(self, fetch: Fetch, *, damping: float = 0.5, epsilon: float = EPSILON) -> None:
-        check_damping(damping)
-        if not epsilon > 0:
-            raise ConfigurationError(f"epsilon must be positive, not {epsilon}.")
         self.damping, self.epsilon = damping, epsilon
         self.ids = self._sorted = np.empty(0, np.int64)
         self._places = np.empty(0, np.int64)  # of the sorted ids
@@ -105,17 +96,8 @@ class Frontier:
     def read(self, seeds: Ints, weights: Floats) -> None:
         """Fetch the rows that a walk needs and that are not yet there.
 
-        Parameters
-        ----------
-        seeds, weights : (k,) ids and reset, at least one positive; a repeated node has the sum of its weights
-
-        Raises
-        ------
-        ConfigurationError
-            If weights are negative, not finite or all zero.
+        At least one of the weights, shape (k,), must be positive; a repeated node has the sum of its weights.
         """
-        if seeds.ndim != 1 or seeds.shape != np.shape(weights):
-            raise ConfigurationError(f"Seeds of shape {seeds.shape} need as many weights, not {np.shape(weights)}.")
         places, shares = self._numbered(seeds), check_reset(weights)
         self.residual = np.bincount(places, shares, len(self.ids)).astype(np.float64)
         self.kept = np.zeros(len(self.ids))

@@ -17,12 +17,63 @@ from typing import NamedTuple, cast
 import numpy as np
 import scipy.sparse as sp
 
-from llama_index.hipporag.pagerank.hubs import Hubs, hubs_of
 from llama_index.ragkit.errors import ConfigurationError
 
-__all__ = ["Ordered", "Walk", "check_damping", "check_reset", "pagerank"]
+__all__ = ["Hubs", "Ordered", "Walk", "check_reset", "hubs_of", "pagerank"]
 
-_MOST_VALUES = 1 << 24  # nodes times queries at once: 128 MB per array
+
+MOST_HUBS = 256
+_ROUNDS = 40  # each term of the series is smaller by at least the damping
+
+
+class Hubs(NamedTuple):
+    """The strongest nodes of an undirected graph, its first h ones, and the probabilities of walking between them.
+
+    A power-law graph has a few nodes with thousands of neighbours. Mass that reaches such a hub is spread over
+    thousands of nodes in small amounts, and much of it is back at a hub two steps later. One step (hub to hub) and two
+    steps (hub to an ordinary node to a hub) are small matrices between the hubs, computed once per graph.
+
+    Attributes
+    ----------
+    direct : (h, h), the probability of stepping from hub to hub
+    through : (h, h), that of getting from hub to hub in two steps through a node that is not a hub
+    entering : (h, n - h) sparse, column w - h is that of stepping from ordinary node w to each hub
+    """
+
+    direct: np.ndarray
+    through: np.ndarray
+    entering: sp.csr_matrix
+
+    @property
+    def size(self) -> int:
+        """h."""
+        return len(self.direct)
+
+    def visits(self, arriving: np.ndarray, damping: float) -> np.ndarray:
+        """The mass that visits each hub, including returns in one and two steps, for the initial mass `arriving`, (h,).
+
+        Solves ``y = a + (d D + d^2 T)^T y`` by its series, which converges from below.
+        """
+        returning = (damping * self.direct + damping**2 * self.through).T
+        visiting = arriving
+        for _ in range(_ROUNDS):
+            following = arriving + returning @ visiting
+            done = following.sum() - visiting.sum() <= 1e-12
+            visiting = following
+            if done:
+                break
+        return visiting
+
+
+def hubs_of(outward: sp.csr_matrix, strength: np.ndarray) -> Hubs:
+    """The first `MOST_HUBS` nodes; O(edges of the hubs)."""
+    h = min(MOST_HUBS, int((strength > 0).sum()))
+    per_weight = np.divide(1.0, strength, out=np.zeros(len(strength)), where=strength > 0)
+    rows = outward[:h]
+    leaving = (sp.diags(per_weight[:h]) @ rows).tocsc()
+    entering = sp.csr_matrix(rows.tocsc()[:, h:] @ sp.diags(per_weight[h:]))
+    through = (leaving[:, h:] @ entering.T).toarray()
+    return Hubs(leaving[:, :h].toarray(), through, entering)
 
 
 @dataclass(frozen=True)
@@ -53,11 +104,9 @@ class Walk:
         Raises
         ------
         ConfigurationError
-            If the matrix is not square, or a weight is negative or not finite.
+            If a weight is negative or not finite.
         """
         outward = sp.csr_matrix(adjacency, dtype=np.float64)
-        if outward.shape[0] != outward.shape[1]:
-            raise ConfigurationError(f"adjacency must be square, not of shape {outward.shape}.")
         if not (np.isfinite(outward.data) & (outward.data >= 0)).all():
             raise ConfigurationError("The weights of edges must be finite and not negative.")
         if not outward.has_canonical_format or not outward.data.all():
@@ -70,31 +119,25 @@ class Walk:
     def __len__(self) -> int:
         return int(self.outward.shape[0])
 
-    @property
-    def undirected(self) -> bool:
-        """Whether the matrix is symmetric."""
-        return self.inward is self.outward
-
     @cached_property
     def ordered(self) -> "Ordered":
-        """The same graph with its nodes renumbered for walks of many steps; computed on first use."""
+        """The same undirected graph with its nodes renumbered for walks of many steps; computed on first use."""
         order = np.argsort(-self.strength, kind="stable").astype(np.int32)
         place = np.empty(len(self), np.int32)
         place[order] = np.arange(len(self), dtype=np.int32)
         outward = self.outward[order][:, order]
         outward.sort_indices()
-        inward = outward if self.undirected else outward.T.tocsr()
         strength = self.strength[order]
         per_weight = np.divide(1.0, strength, out=np.zeros(len(self)), where=strength > 0)
-        data = (inward.data * per_weight[inward.indices]).astype(np.float32)
-        step = sp.csr_matrix((data, inward.indices, inward.indptr), shape=inward.shape)
-        hubs = hubs_of(outward, strength) if self.undirected else None
+        data = (outward.data * per_weight[outward.indices]).astype(np.float32)
+        step = sp.csr_matrix((data, outward.indices, outward.indptr), shape=outward.shape)
+        hubs = hubs_of(outward, strength)
         return Ordered(_narrowed(outward), strength, order, place, step, hubs, float(strength.sum()))
 
 
 class Ordered(NamedTuple):
-    """A graph with its nodes in descending strength: half of all edges end at few nodes, which then stay in the
-    processor's cache, so that a step over the whole graph takes little more than half the time.
+    """An undirected graph with its nodes in descending strength: half of all edges end at few nodes, which then stay in
+    the processor's cache, so that a step over the whole graph takes little more than half the time.
 
     Attributes
     ----------
@@ -102,7 +145,7 @@ class Ordered(NamedTuple):
     strength : (n,) sums of its rows
     order, place : (n,) int32, node i is node ``order[i]`` of the old graph, whose node i is node ``place[i]``
     step : (n, n), ``step @ mass`` is the mass after a step: column j is row j of the weights over its sum
-    hubs : its first nodes; None for a directed graph
+    hubs : its first nodes
     total_strength : the sum of all strengths
     """
 
@@ -111,17 +154,12 @@ class Ordered(NamedTuple):
     order: np.ndarray
     place: np.ndarray
     step: sp.csr_matrix
-    hubs: Hubs | None
+    hubs: Hubs
     total_strength: float
 
 
 def pagerank(
-    walk: Walk,
-    resets: np.ndarray | sp.sparray | sp.spmatrix,
-    *,
-    damping: float = 0.5,
-    tolerance: float = 1e-10,
-    max_steps: int | None = None,
+    walk: Walk, resets: np.ndarray, *, damping: float = 0.5, tolerance: float = 1e-10, max_steps: int | None = None
 ) -> np.ndarray:
     """Personalised PageRank: the share of time that a random walk with restart to `resets` spends at each node.
 
@@ -130,9 +168,9 @@ def pagerank(
 
     Parameters
     ----------
-    resets : (n,), or (q, n) dense or sparse for q queries; not negative, scaled to sum 1 here
+    resets : (n,), or (q, n) for q queries; not negative, scaled to sum 1 here
     damping : probability of following an edge, 0 <= d < 1
-    tolerance : upper bound of the L1 distance to the exact result
+    tolerance : upper bound of the L1 distance to the exact result, in (0, 1)
     max_steps : maximum number of edges that a walk follows, for an incomplete PageRank: with 0 the result is the reset
 
     Returns
@@ -142,36 +180,14 @@ def pagerank(
     Raises
     ------
     ConfigurationError
-        If a reset has the wrong length, is negative, not finite or all zero, or a parameter is out of range.
+        If a reset is negative, not finite or all zero.
     """
-    check_damping(damping)
-    if not 0 < tolerance < 1:
-        raise ConfigurationError(f"tolerance must be above 0 and below 1, not {tolerance}.")
-    if max_steps is not None and max_steps < 0:
-        raise ConfigurationError(f"max_steps must be None or at least 0, not {max_steps}.")
-    single = not sp.issparse(resets) and np.ndim(resets) == 1
-    dense = resets.toarray() if sp.issparse(resets) else np.asarray(resets, dtype=np.float64)  # type: ignore[union-attr]
-    rows = np.atleast_2d(dense)
-    if rows.ndim != 2 or rows.shape[1] != len(walk):
-        raise ConfigurationError(f"A graph of {len(walk)} nodes needs resets of that length, not {np.shape(resets)}.")
-    if single:
-        return _iterate(walk, check_reset(rows[0]), damping, tolerance, max_steps)
-    scores = np.empty(rows.shape)
-    block = max(1, _MOST_VALUES // max(1, len(walk)))
-    for start in range(0, len(rows), block):
-        reset = np.stack([check_reset(row) for row in rows[start : start + block]], axis=1)
-        scores[start : start + block] = _iterate(walk, reset, damping, tolerance, max_steps).T
-    return scores
-
-
-def _iterate(
-    walk: Walk, reset: np.ndarray, damping: float, tolerance: float, max_steps: int | None = None
-) -> np.ndarray:
-    """Power iteration with one column per query, by one sparse product per step."""
+    single = resets.ndim == 1
+    reset = check_reset(resets) if single else np.stack([check_reset(row) for row in resets], axis=1)
     dangling = walk.strength == 0
     scale = damping / np.where(dangling, 1.0, walk.strength)
     scale[dangling] = 0.0
-    if reset.ndim == 2:
+    if not single:
         scale = scale[:, None]
     scores = reset
     # ||x_k - x*|| <= 2 d^k; with rounding, the change may never become as small as a very small tolerance.
@@ -185,7 +201,7 @@ def _iterate(
         # ||x_k+1 - x*|| <= d / (1 - d) ||x_k+1 - x_k||, since the map is a contraction by d in L1.
         if change * damping <= tolerance * (1.0 - damping):
             break
-    return scores
+    return scores if single else np.ascontiguousarray(scores.T)
 
 
 def _narrowed(weights: sp.csr_matrix) -> sp.csr_matrix:
@@ -194,14 +210,6 @@ def _narrowed(weights: sp.csr_matrix) -> sp.csr_matrix:
     if not np.array_equal(narrow, weights.data):
         return weights
     return sp.csr_matrix((narrow, weights.indices, weights.indptr), shape=weights.shape)
-
-
-def check_damping(damping: float) -> None:
-    """Raise a `ConfigurationError` unless ``0 <= damping < 1``."""
-    if not 0 <= damping < 1:
-        raise ConfigurationError(
-            f"damping is the probability of following an edge, at least 0 and below 1, not {damping}."
-        )
 
 
 def check_reset(weights: np.ndarray) -> np.ndarray:

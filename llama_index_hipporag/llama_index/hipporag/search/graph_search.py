@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.graph_part import GraphPart
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
+from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
 from llama_index.hipporag.pagerank.forward_push import PUSH_FROM, PageRankEstimate, refinements, settled
 from llama_index.hipporag.pagerank.power_iteration import Ordered, Walk, pagerank
 from llama_index.hipporag.search.passage_scores import (
@@ -109,10 +108,7 @@ def search_many(
 ) -> list[GraphSearchResult[Graph]]:
     """Answer many questions: by joint power iteration in a small graph, by forward push in a large one.
 
-    Parameters
-    ----------
-    nearness : for each question the nearness of all passages, if the options need it or nothing is linked
-    wanted : number of top passages that must be in the right order
+    The `wanted` best passages are in the right order. Nearness is needed if options use it or nothing is linked.
     """
     nothing = np.empty(0, np.int64), np.empty(0), None
     found = {
@@ -143,14 +139,7 @@ def _by_nearness(graph: Graph, near: Nearness | None) -> Floats:
 
 @dataclass(frozen=True)
 class _Passages:
-    """Scores of all passages for one question.
-
-    Attributes
-    ----------
-    walked : (p,), their shares of the walk, relative to the best
-    scores : (p,), with nearness
-    trust : how far the walk was trusted; None if the options do not use trust
-    """
+    """Shares of the walk, relative to the best, and scores of all passages, shape (p,); and the trust if it is used."""
 
     walked: Floats
     scores: Floats
@@ -179,13 +168,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class _GraphSearch(Generic[Graph]):
-    """A graph, and the projection of walks on its passages.
-
-    Attributes
-    ----------
-    projection : (p, nodes), in the node order of the walks: by strength in a large graph
-    walk : the graph, small enough for power iteration, or large and with its nodes by strength
-    """
+    """A graph, and the projection of walks on its passages, (p, nodes); in a large graph with the nodes by strength."""
 
     graph: Graph
     allowed: Mask | None
@@ -196,10 +179,13 @@ class _GraphSearch(Generic[Graph]):
     @classmethod
     def of(cls, graph: Graph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch[Graph]":
         """The graph for some options."""
-        graph, published = graph.without_common(config.max_phrase_share), config.published
+        published = config.published
         edges = published.edges, config.synonyms, config.subject_weight if published.passage_nodes else None
+        if isinstance(graph, GraphPart):
+            return cls(graph, allowed, config, graph.counts, graph.walk(*edges))
+        graph = graph.without_common(config.max_phrase_share)
         projection = graph.projection(published.counted, published.length_normalization, published.passage_nodes)
-        if isinstance(graph, GraphPart) or projection.shape[1] < PUSH_FROM or published.max_steps is not None:
+        if projection.shape[1] < PUSH_FROM or published.max_steps is not None:
             return cls(graph, allowed, config, projection, graph.walk(*edges))
         ordered = graph.ordered(*edges)
         return cls(graph, allowed, config, _by_strength(graph, ordered, projection, config), ordered)
@@ -275,12 +261,7 @@ class _GraphSearch(Generic[Graph]):
         return _Passages(walked, self.config.walk_share * parts[0] + (1 - self.config.walk_share) * parts[1])
 
     def _gains(
-        self,
-        question: _Question,
-        estimate: PageRankEstimate,
-        passage_scores: Floats,
-        found: _Passages,
-        rows: Ints,
+        self, question: _Question, estimate: PageRankEstimate, passage_scores: Floats, found: _Passages, rows: Ints
     ) -> Floats:
         """The change of passages' scores in the last step of a walk, to first order."""
         now, gained = passage_scores[rows], estimate.gain(self.projection, passage_scores, rows)
@@ -327,12 +308,7 @@ def _reset(
 
 
 def seed_passages(cosines: Floats | None, allowed: Mask | None, config: SearchConfig) -> Reset:
-    """The passages from which a walk starts (rows), depending on `passage_seeds`, and their weights.
-
-    Parameters
-    ----------
-    cosines : (p,), of the question and each passage; None if they are not used
-    """
+    """The passages (rows) from which a walk starts, by `passage_seeds` and cosines, shape (p,); and their weights."""
     if config.passage_seeds == "none" or cosines is None:
         return np.empty(0, np.int64), np.empty(0)
     if config.passage_seeds == "each":

@@ -15,21 +15,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.hipporag.graph.graph_part import GraphPart
-from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
+from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
 from llama_index.hipporag.pagerank.power_iteration import pagerank
 from llama_index.ragkit.vectors.walk_trust import lead, trust
 
 __all__ = [
-    "UNTRUSTED",
-    "WALK_WEIGHT",
-    "geometric_mean",
-    "min_max",
-    "rerank_weights",
-    "rescored",
-    "share_of_best",
+    "UNTRUSTED", "WALK_WEIGHT", "geometric_mean", "min_max", "rerank_weights", "rescored", "share_of_best",
     "walk_trust",
-]
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -112,37 +105,18 @@ def rescored(
 def rerank_weights(
     weights: Mapping[int, float], places: Sequence[int], node_weight: float
 ) -> tuple[Mapping[int, float], Floats]:
-    """The reset of a walk that reranks passages: the weights of phrases, and those of the passages at some places.
-
-    Parameters
-    ----------
-    weights : phrase -> weight, of any sum
-    node_weight : see :func:`rescored`
-    """
+    """The reset of a walk that reranks passages: weights of phrases, scaled, and of the passages at some places."""
     total = sum(weights.values())
     phrases = {row: (1 - node_weight) * weight / total for row, weight in weights.items()}
-    return phrases, rank_shares(places) * (node_weight if weights else 1.0)
-
-
-def rank_shares(places: Sequence[int]) -> Floats:
-    """Weights in proportion to 1 / rank, sum 1, of the passages at some places from 0."""
-    weights: Floats = 1.0 / (np.array(places) + 1)
-    shares: Floats = weights / weights.sum()
-    return shares
+    ranks: Floats = 1.0 / (np.array(places) + 1)
+    return phrases, ranks / ranks.sum() * (node_weight if weights else 1.0)
 
 
 def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[int, float]]:
-    """Passages with scores, sorted among their own places; others keep their places and get the score before them.
+    """(place, score as a share of the best) of `count` passages in a new order.
 
-    Parameters
-    ----------
-    count : the number of passages
-    places : of those that have scores, ascending
-    scores : of these, at least 0
-
-    Returns
-    -------
-    (place, score as a share of the best) in the new order
+    Those with scores (`places`, ascending) are sorted among their own places; others keep theirs and get the score
+    before them.
     """
     order = dict(zip(places, share_of_best(scores).tolist(), strict=True))
     ranked = iter(sorted(places, key=lambda place: (-order[place], place)))
@@ -154,14 +128,10 @@ def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[
 
 
 def walk_trust(nearness: Floats, walked: Floats, rarity: float, candidates: Mask | None = None) -> float:
-    """How far to trust a walk for a question, in [0, 1].
+    """How far to trust a walk for a question, in [0, 1]; see :func:`~llama_index.ragkit.vectors.walk_trust.trust`.
 
     The further the nearest passage is ahead of the others, the more it counts whether the walk reaches it: a chain
-    begins there, and a passage that has everything in the question answers it without a chain.
-
-    Parameters
-    ----------
-    nearness, walked, candidates : see :func:`~llama_index.ragkit.vectors.walk_trust.trust`
-    rarity : :func:`~llama_index.ragkit.vectors.walk_trust.rarity` of the rarest name from which the walk starts
+    begins there, and a passage that has everything in the question answers it without a chain. `rarity` is that of the
+    rarest name from which the walk starts.
     """
     return rarity * trust(nearness, walked, _LEAD_WEIGHT * lead(nearness), candidates)

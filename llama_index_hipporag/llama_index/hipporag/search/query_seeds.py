@@ -11,7 +11,7 @@ from pydantic import Field
 from llama_index.hipporag.graph.passage import Fact
 from llama_index.hipporag.state import fact_of
 from llama_index.hipporag.text.normalization import Normalizer, normal_form
-from llama_index.hipporag.text.terms import shared_heads, terms
+from llama_index.hipporag.text.noun_phrases import shared_heads, terms
 from llama_index.ragkit.llm.json.shapes import NumberList, Reply
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.mentions import names_part
@@ -19,16 +19,9 @@ from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.ragkit.vectors.walk_trust import rarity
 
 __all__ = [
-    "FactFilter",
-    "Link",
-    "NamedPhrases",
-    "QuerySeeds",
-    "linked_facts",
-    "links_of_named",
-    "nearest_phrases",
-    "seeds_of_facts",
-    "specificity",
-]
+    "FactFilter", "Link", "NamedPhrases", "QuerySeeds", "linked_facts", "links_of_named", "nearest_phrases",
+    "seeds_of_facts", "specificity",
+]  # fmt: skip
 
 Floats = NDArray[np.float32]
 
@@ -100,10 +93,7 @@ class QuerySeeds:
     def with_words(self, frequencies: Mapping[str, float], count: float) -> "QuerySeeds":
         """The seeds with the rarity of the names' words, which may be in more passages than the names themselves.
 
-        Parameters
-        ----------
-        frequencies : source of a link -> the number of passages with its words
-        count : the number of all passages
+        `frequencies` has the number of passages with the words of each link's source, `count` that of all passages.
         """
         rarest = min((max(frequencies[link.asked], 1 / link.weight) for link in self.links if link.weight), default=1.0)
         return replace(self, rarity=rarity(rarest, count))
@@ -126,13 +116,9 @@ def specificity(frequency: float, used: bool) -> float:
 def nearest_phrases(
     phrases: Snapshot, shown: Mask, vectors: Floats, most: int, threshold: float
 ) -> list[list[tuple[str, float]]]:
-    """For each phrase of the question, the nearest phrases with a cosine of at least `threshold`, and the cosines.
+    """For each phrase of the question, by vectors (q, d), the nearest phrases that may be shown, with their cosines.
 
-    Parameters
-    ----------
-    phrases, shown : rows of phrases, and which of them may be found
-    vectors : of the phrases of the question, shape (q, d)
-    most : maximum number for each
+    There are at most `most`, with a cosine of at least `threshold`.
     """
     if not len(vectors) or not shown.any():
         return [[] for _ in vectors]
@@ -152,11 +138,7 @@ def links_of_named(
     """The phrases of the graph that the question names, or, if none is known, its terms; in its first 1,000 words.
 
     The phrases of one name (its forms, or longer names that contain it) together weigh as much as a single phrase that
-    is in all of their passages.
-
-    Parameters
-    ----------
-    by_terms : whether terms are matched; in a graph of names such matches are accidental
+    is in all of their passages. Terms are matched only `by_terms`: in a graph of names such matches are accidental.
     """
     question = names_part(question)
     normal = normal_form(normalizer)
@@ -203,9 +185,7 @@ def _known_terms(
 def linked_facts(facts: Snapshot, shown: Mask, vector: Floats, most: int) -> list[tuple[Fact, float]]:
     """The facts nearest to a question, with their cosines scaled to [0, 1] over all facts; best first.
 
-    Parameters
-    ----------
-    facts, shown : rows of facts, and a mask of those that may be found; they must include the nearest and the farthest
+    The given facts must include the nearest and the farthest of those that may be shown.
     """
     allowed = None if shown.all() else shown
     cosines = facts.cosines([vector])[:, 0]
@@ -228,9 +208,7 @@ def seeds_of_facts(
 ) -> list[Link]:
     """The phrases of facts; the weight of a phrase is the mean, over its facts, of fact score times specificity.
 
-    Parameters
-    ----------
-    places : the row of each phrase, and its number of passages
+    `places` has the row and the number of passages of each phrase.
     """
     given: dict[str, list[tuple[float, Fact]]] = {}
     for fact, score in facts:

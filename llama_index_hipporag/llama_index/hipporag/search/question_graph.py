@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.config import SearchConfig
-from llama_index.hipporag.graph.graph_part import GraphPart
-from llama_index.hipporag.graph.knowledge_graph import most_passages
-from llama_index.hipporag.graph.passage import Fact
-from llama_index.hipporag.graph.passage_edges import (
+from llama_index.hipporag.graph.knowledge_graph import GraphPart, most_passages
+from llama_index.hipporag.graph.passage import (
     FACT,
     LISTED,
     LISTS,
     NAMED,
     SUBJECT,
+    Fact,
     cosine_of,
     is_passage,
     passage_number,
@@ -27,7 +26,7 @@ from llama_index.hipporag.pagerank.frontier import EPSILON, FetchedRows, Frontie
 from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, links_of_named
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.text.normalization import Normalizer, normal_form
-from llama_index.hipporag.text.terms import shared_heads, terms
+from llama_index.hipporag.text.noun_phrases import shared_heads, terms
 from llama_index.ragkit.sql.names import candidates
 from llama_index.ragkit.storage.graph.edges import Records, joined
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
@@ -55,11 +54,7 @@ class QuestionGraph:
 
     Parameters
     ----------
-    open_reader : of the graph
-    allowed : which passages may be returned; the walk reaches neither others nor nodes known only from others. None
-        for all
-    passages : the number of passages
-    config : of the search
+    allowed : which passages may be returned; the walk reaches neither others nor nodes known only from others
     supposed : phrases that may be too common to join passages
     epsilon : see :class:`~llama_index.hipporag.pagerank.frontier.Frontier`; None for one that depends on `passages`
     """
@@ -157,10 +152,6 @@ class QuestionGraph:
         """Read the rows that walks need, and return the best `count` passages of each walk.
 
         A walk that meets a common phrase begins again without it, since edges before it were weighed with it.
-
-        Parameters
-        ----------
-        resets : nodes and weights
         """
         with self._open() as self._reader:
             if self._supposed:
@@ -190,14 +181,7 @@ class QuestionGraph:
         return found[np.argsort(-scores, kind="stable")[:count]]
 
     def part(self, chunks: Sequence[str], links: Sequence[Link], contents: HippoRAGState | None) -> GraphPart:
-        """The part that was read, over some passages.
-
-        Parameters
-        ----------
-        chunks : ids of passages
-        links : the start of the walk
-        contents : the phrases and facts of these passages; None if the options of the search do not need them
-        """
+        """The part that was read, over some passages; the search may also need their phrases and facts, `contents`."""
         ids = self.frontier.ids
         read = ids[(self.frontier.further >= 0) & ~is_passage(ids)]
         phrase_nodes = [node for node in read.tolist() if self.labels[node]]

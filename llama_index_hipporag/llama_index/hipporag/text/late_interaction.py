@@ -33,16 +33,9 @@ class TokenEncoder(Protocol):
 
 
 class TokenVectors:
-    """The token vectors of many texts, one array after another.
+    """The token vectors of many texts, one array (t, d) after another.
 
-    Parameters
-    ----------
-    arrays : of each text, shape (t, d)
-
-    Raises
-    ------
-    ConfigurationError
-        If a text or a question has one vector for all its tokens.
+    Raises a `ConfigurationError` if a text or a question has one vector for all its tokens.
     """
 
     def __init__(self, arrays: Sequence[Any]) -> None:

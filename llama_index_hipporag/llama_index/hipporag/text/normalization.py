@@ -8,17 +8,11 @@ from typing import Literal, get_args
 from llama_index.ragkit.text import mentions
 from llama_index.ragkit.validation import check_choice
 
-__all__ = ["NORMALIZERS", "Normalizer", "check_normalizer", "normal_form", "normalise", "significant"]
+__all__ = ["Normalizer", "normal_form", "normalise", "significant"]
 
 Normalizer = Literal["unicode", "legacy"]
-NORMALIZERS: tuple[Normalizer, ...] = get_args(Normalizer)
 
 _NOT_LEGACY = re.compile("[^A-Za-z0-9 ]")
-
-
-def check_normalizer(mode: str) -> None:
-    """Raise a `ConfigurationError` unless the normalizer exists."""
-    check_choice("normalizer", mode, NORMALIZERS)
 
 
 def normalise(text: str, mode: Normalizer = "unicode") -> str:
@@ -33,15 +27,14 @@ def normalise(text: str, mode: Normalizer = "unicode") -> str:
     >>> normalise("U.S. Army", "legacy"), normalise("Göttingen", "legacy"), normalise("东京", "legacy")
     ('u s  army', 'g ttingen', '')
     """
-    check_normalizer(mode)
+    check_choice("normalizer", mode, get_args(Normalizer))
     if mode == "legacy":
         return _NOT_LEGACY.sub(" ", text.lower()).strip()
     return mentions.normalise(text)
 
 
 def normal_form(mode: Normalizer) -> Callable[[str], str]:
-    """:func:`normalise` in one mode, for many texts: the mode is checked once."""
-    check_normalizer(mode)
+    """:func:`normalise` in one mode, for many texts."""
     return mentions.normalise if mode == "unicode" else partial(normalise, mode=mode)
 
 

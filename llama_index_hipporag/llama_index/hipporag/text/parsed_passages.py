@@ -30,16 +30,12 @@ _RELATIVE_CLAUSES = ("relcl", "acl:relcl", "rc")
 
 
 def read_parsed(doc: Any, title: str = "") -> NounPhrases:
-    """The phrases and triples of a parsed passage.
+    """The phrases and triples of a `spacy.tokens.Doc`, the parsed text below a title.
 
     Triples consist of subject, verb and object, and their ends are phrases. A pronoun of the third person as subject
     stands for the title, a relative pronoun for the word that its clause modifies. A phrase in no such triple gets one
     with the words between it and the phrase before it: see
     :func:`~llama_index.hipporag.text.noun_phrases.read_passage`.
-
-    Parameters
-    ----------
-    doc : a `spacy.tokens.Doc` of the text below the title
     """
     subject = subject_names(title)
     spans = [*_named_phrases(doc), *_chunk_phrases(doc)]
@@ -65,12 +61,7 @@ def read_parsed(doc: Any, title: str = "") -> NounPhrases:
 
 
 def _parsed_phrases(doc: Any) -> list[Mention]:
-    """Every phrase of a parsed text with its position; of two that begin together, the longer first.
-
-    Parameters
-    ----------
-    doc : a `spacy.tokens.Doc`
-    """
+    """Every phrase of a parsed text with its position; of two that begin together, the longer first."""
     spans = {(span.start_char, span.end_char): span for span in (*_named_phrases(doc), *_chunk_phrases(doc))}
     order = sorted(spans, key=lambda place: (place[0], -place[1]))
     return [Mention(spans[place].text, *place) for place in order]
@@ -149,13 +140,7 @@ Triple = tuple[str, str, str]
 
 
 def _verb_triples(doc: Any, name_of: Callable[[Any], str]) -> list[Triple]:
-    """The triples of a parsed text, in its order, each once; none without a parse.
-
-    Parameters
-    ----------
-    doc : a `spacy.tokens.Doc`
-    name_of : returns the phrase of a token that is the head of a subject or object; "" if there is none
-    """
+    """The triples of a parsed text in its order, each once; none without a parse. `name_of` gives a token's phrase."""
     if not doc.has_annotation("DEP"):
         return []
     found: dict[Triple, None] = {}

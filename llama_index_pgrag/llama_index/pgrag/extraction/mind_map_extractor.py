@@ -1,22 +1,27 @@
-"""`MindMapExtractor` extracts topic, verified statements and mind map with a language model (section 2.3)."""
+"""Extractors of topic, verified statements and mind map with a language model, in one call or two (section 2.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import BaseNode
+from llama_index.core.schema import BaseNode, TextNode
 from pydantic import BaseModel, Field
 
-from llama_index.pgrag.extraction.mind_map_reply import MindMapReply, ReadMindMap, read_mind_map_reply
-from llama_index.pgrag.extraction.parts import DocumentPart, parts_of
+from llama_index.pgrag.extraction.mind_map_reply import (
+    MapReply,
+    MindMapReply,
+    ReadMindMap,
+    StatementsReply,
+    read_mind_map_reply,
+)
 from llama_index.pgrag.maps.node_maps import node_maps
 from llama_index.pgrag.maps.verification import Check, Scorer, bert_scores, rouge_l
-from llama_index.pgrag.prompts import MIND_MAP_PROMPT
+from llama_index.pgrag.prompts import MAP_PROMPT, MIND_MAP_PROMPT, STATEMENTS_PROMPT
 from llama_index.pgrag.records import read_together, to_record
 from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, LanguageModelError
@@ -25,10 +30,11 @@ from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room
 from llama_index.ragkit.llm.embeddings import embed_texts
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.pieces import pieces_of
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import count, number
 
-__all__ = ["Attempt", "MindMapExtractor"]
+__all__ = ["Attempt", "DocumentPart", "MindMapExtractor", "TwoStageMindMapExtractor", "parts_of"]
 
 
 class MindMapExtractor(NodeExtractor):
@@ -220,6 +226,54 @@ class MindMapExtractor(NodeExtractor):
         return asked + more
 
 
+class DocumentPart(NamedTuple):
+    """A part of a document, and the places of its nodes."""
+
+    text: str
+    places: tuple[int, ...]
+
+
+def parts_of(nodes: Sequence[BaseNode], most: int) -> list[DocumentPart]:
+    """The nodes of a document in as few parts of whole nodes as possible; a longer node is split into its own parts.
+
+    Text that a node shares with the node before it, as overlapping chunks do, is read once. A part has at most `most`
+    tokens.
+    """
+    parts: list[DocumentPart] = []
+    open_: list[tuple[str, int]] = []
+    left = most
+    for place, node in enumerate(nodes):
+        text = plain_text(node).strip()
+        new = text if not open_ else _without_overlap(nodes[place - 1], node)
+        cost = count_tokens(new) + 1
+        if open_ and cost > left:
+            parts.append(_joined(open_))
+            open_, left, new = [], most, text
+            cost = count_tokens(new) + 1
+        if count_tokens(text) > most:
+            parts += [DocumentPart(piece, (place,)) for piece in pieces_of(text, most, count_tokens)]
+        else:
+            open_.append((new, place))
+            left -= cost
+    return [*parts, _joined(open_)] if open_ else parts
+
+
+def _joined(open_: Sequence[tuple[str, int]]) -> DocumentPart:
+    return DocumentPart("\n".join(text for text, _ in open_ if text), tuple(place for _, place in open_))
+
+
+def _without_overlap(before: BaseNode, node: BaseNode) -> str:
+    """The text of a node without its overlap with the node before it, found by positions and words."""
+    text = plain_text(node).strip()
+    if not (isinstance(before, TextNode) and isinstance(node, TextNode)):
+        return text
+    if before.end_char_idx is None or node.start_char_idx is None:
+        return text
+    shared = before.end_char_idx - node.start_char_idx
+    is_shared = 0 < shared < len(text) and plain_text(before).strip().endswith(text[:shared].strip())
+    return text[shared:].strip() if is_shared else text
+
+
 @dataclass(frozen=True)
 class Attempt:
     """The map read from a part, the verification of its statements, if any, and the number of attempts."""
@@ -241,3 +295,48 @@ def _records(texts: list[str], topic: str, found: Sequence[tuple[DocumentPart, A
     if len(texts) > 1:
         read_together(records, maps, texts)
     return records
+
+
+class TwoStageMindMapExtractor(MindMapExtractor):
+    """As :class:`~llama_index.pgrag.MindMapExtractor`, in two calls for each document or part of one, as in the paper.
+
+    The first call gives topic and statements. They are verified, and requested again if they fail. The second call
+    makes a mind map of the verified statements and does not see the text (section 2.3: M = LLM(d_fci, x_t)). The
+    published code asks for the topic in a third call.
+
+    Parameters
+    ----------
+    kwargs : see :class:`~llama_index.pgrag.MindMapExtractor`
+
+    Raises
+    ------
+    ConfigurationError
+        If a parameter has an invalid value.
+    """
+
+    default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {
+        "statements": STATEMENTS_PROMPT,
+        "mind_map": MAP_PROMPT,
+    }
+    first_call: ClassVar[tuple[str, type[BaseModel]]] = "statements", StatementsReply
+
+    def _read_part(self, part: str, topic: str, context: ExtractionContext) -> Steps[Attempt]:
+        first = yield from super()._read_part(part, topic, context)
+        statements = "\n".join(first.map.statements)
+        found = yield from context.complete(
+            self.prompt("mind_map"),
+            parse=self._parser(part, first.map.topic),
+            output_cls=MapReply,
+            like=statements,
+            reply_tokens=self.reply_tokens("mind_map", count_tokens(statements)),
+            statements=PromptTexts([statements], "statements"),
+            topic=first.map.topic,
+        )
+        return replace(first, map=replace(found, statements=first.map.statements))
+
+    def estimate_document(
+        self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
+    ) -> Estimate:
+        """Two calls for each part, each with a reply of about the length of its text; the first may be regenerated."""
+        one = super().estimate_document(nodes, count, llm)
+        return one + Estimate(one.calls, one.prompt_tokens, one.completion_tokens)

@@ -66,23 +66,17 @@ class ReadMindMap:
 
 
 def read_mind_map_reply(reply: str, *, text: str, topic: str, join_lists: bool, min_in_text: float) -> ReadMindMap:
-    """Read a reply.
+    """Read a reply about a text; a `ParseError` if it has no topic or no fact, or if no fact is in the text.
 
     A reply that is only a mind map is also accepted: its root is the topic, and its facts are the statements. If a
     reply has no map, for example because it was cut off, the statements are the facts.
 
     Parameters
     ----------
-    text : the text that the reply is about
     topic : the topic if it is already known, else ""
     join_lists : whether a list of texts is one fact
     min_in_text : least share of the words of a fact, or of a fact with the sub-topic above it, that the text must have;
         0 for no check
-
-    Raises
-    ------
-    ParseError
-        If the reply has no topic or no fact, or if no fact is in the text.
     """
     reason = "The reply contains no mind map with a fact."
     for value in find_values(reply):

@@ -1,8 +1,15 @@
-"""Super nodes: groups of topics, or facts, with the same content, updated as rows are added and removed.
+"""Super nodes: groups of topics, or facts, with the same content, for knowledge fusion (section 2.3, Algorithm 2).
 
-A component is named by its smallest id, so its members determine its name. The order in which rows were added does not
-matter: after any inserts and deletes the components are those of :func:`~llama_index.pgrag.fusion.linkage.components`
-over the remaining rows.
+Two rows are linked if their cosine reaches a threshold. The paper only states that similar sets are clustered. Here a
+super node is by default a connected component of the links, since components depend only on the vectors. The published
+greedy procedure is :func:`leader_clusters`.
+
+Results are exact: float32 products find the pairs that could reach the threshold, and float64 decides pairs within
+rounding error of it (:mod:`llama_index.ragkit.vectors.pairs`). No n x n array is allocated.
+
+Super nodes are updated as rows are added and removed. A component is named by its smallest id, so its members determine
+its name. The order in which rows were added does not matter: after any inserts and deletes the components are those of
+:func:`components` over the remaining rows.
 """
 
 from bisect import bisect_left
@@ -10,17 +17,111 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
 from llama_index.pgrag.config import Fusion
-from llama_index.pgrag.fusion.linkage import components, leader_clusters
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
+from llama_index.ragkit.vectors.kernels import cosines, error_bound, opaque_rows, pair_cosines
+from llama_index.ragkit.vectors.pairs import Candidates, pairs_within
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["Ids", "SuperNodes", "restore", "update"]
+__all__ = ["MAX_CLUSTER", "Ids", "SuperNodes", "components", "leader_clusters", "restore", "update"]
 
 Ids = tuple[str, ...]
+Floats = NDArray[np.float32]
+Labels = NDArray[np.int64]
 
+MAX_CLUSTER = 100  # largest cluster of the published procedure
 _FIRST_HITS = 32  # neighbours in the first search; doubled while all found ones are linked
 _WHOLE_SHARE = 0.25  # above this share of new rows all rows are fused again in one pass
+_GATHER = 1 << 12  # pairs whose vectors are copied at once
+
+
+def components(vectors: Floats, threshold: float) -> Labels:
+    """Connected components of the graph of all pairs with a cosine of at least `threshold`, in (-1, 1].
+
+    Takes n^2 d / 2 multiplications; bitwise equal rows count once, and a zero row is linked to nothing.
+
+    Returns
+    -------
+    Labels, shape (n,): rows of one component have the same label, the number of its first row.
+    """
+    first, inverse = _distinct(vectors)
+    rows = vectors[first]
+    labels = np.arange(len(rows))
+    for candidates in pairs_within(rows, threshold):
+        labels = _merged(labels, rows, candidates, threshold)
+    return _canonical(labels[inverse])
+
+
+def leader_clusters(vectors: Floats, threshold: float, max_cluster: int = MAX_CLUSTER) -> Labels:
+    """The published clustering: each unassigned row in turn starts a cluster of its nearest unassigned rows.
+
+    A cluster has at most `max_cluster` rows, including its leader: the nearest that reach the threshold. The published
+    code also includes rows of other clusters, so that clusters overlap. The result depends on the order of the rows; a
+    cluster never spans several :func:`components`.
+
+    Returns
+    -------
+    Labels, shape (n,): the number of the leading row.
+    """
+    labels = np.full(len(vectors), -1, dtype=np.int64)
+    for leader in range(len(vectors)):
+        if labels[leader] >= 0:
+            continue
+        labels[leader] = leader
+        free = np.flatnonzero(labels < 0)
+        scores = cosines(vectors[free], vectors[leader])
+        near = np.flatnonzero(scores >= threshold)
+        labels[free[near[np.argsort(-scores[near], kind="stable")[: max_cluster - 1]]]] = leader
+    return labels
+
+
+def _distinct(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of the first of each set of equal rows, in order, and for every row the one that it equals."""
+    if not len(rows):
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    _, first, inverse = np.unique(opaque_rows(rows), return_index=True, return_inverse=True)
+    inverse = inverse.ravel()
+    empty = np.count_nonzero(rows[first], axis=1) == 0
+    if empty[inverse].sum() > 1:  # zero rows have no direction, so no two are equal
+        zero = np.flatnonzero(empty[inverse])
+        first = np.concatenate([first, zero[1:]])
+        inverse[zero[1:]] = np.arange(len(first) - len(zero) + 1, len(first))
+    return first, inverse
+
+
+def _merged(labels: Labels, rows: Floats, candidates: Candidates, threshold: float) -> Labels:
+    """Labels after the links among some candidates are added."""
+    # Deferred: it imports the solvers of scipy.linalg, which takes a tenth of a second.
+    from scipy.sparse.csgraph import connected_components
+
+    i, j, near = candidates
+    apart = labels[i] != labels[j]
+    i, j, near = i[apart], j[apart], near[apart]
+    if not len(i):
+        return labels
+    linked: NDArray[np.bool_] = np.greater(near, np.float32(threshold + 2 * error_bound(rows.shape[1])))
+    unsure = np.flatnonzero(~linked)
+    for at in range(0, len(unsure), _GATHER):
+        part = unsure[at : at + _GATHER]
+        linked[part] = pair_cosines(rows[i[part]], rows[j[part]]) >= threshold
+    ends = labels[i[linked]], labels[j[linked]]
+    graph = sp.coo_matrix((np.ones(len(ends[0]), dtype=np.bool_), ends), shape=(len(labels), len(labels)))
+    _, groups = connected_components(graph, directed=False)
+    merged: Labels = groups.astype(np.int64)[labels]
+    return merged
+
+
+def _canonical(labels: Labels) -> Labels:
+    """The same partition, each part labelled by its first row."""
+    if not len(labels):
+        return labels
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    named: Labels = first[inverse.ravel()].astype(np.int64)
+    return named
 
 
 @dataclass(frozen=True)
@@ -44,12 +145,7 @@ class SuperNodes:
 
     @classmethod
     def of_texts(cls, texts: Mapping[str, str]) -> "SuperNodes":
-        """The super nodes of equal texts.
-
-        Parameters
-        ----------
-        texts : id -> text; an empty text equals no other
-        """
+        """The super nodes of equal texts, id -> text; an empty text equals no other."""
         by_text: dict[str, list[str]] = defaultdict(list)
         for row_id, text in texts.items():
             by_text[text or row_id].append(row_id)
@@ -66,15 +162,9 @@ class SuperNodes:
         return (row_id,)
 
     def among(self, rows: Snapshot, kept: Mask, of: Iterable[str]) -> "SuperNodes":
-        """The super nodes of some rows, as if only the kept rows existed.
+        """The super nodes of some kept rows, as if only the kept ones of the given rows existed.
 
         A row that is not kept may be the link between others, so the rest of its component is fused again.
-
-        Parameters
-        ----------
-        rows : the kept rows, and perhaps others
-        kept : shape (number of rows,)
-        of : ids of kept rows
         """
         component_of: dict[str, str] = {}
         members: dict[str, Ids] = {}
@@ -96,12 +186,7 @@ class SuperNodes:
         return SuperNodes(self.threshold, self.fusion, component_of, members, groups)
 
     def changed(self, before: "SuperNodes", after: "SuperNodes") -> "SuperNodes":
-        """All super nodes after some components have changed.
-
-        Parameters
-        ----------
-        before, after : the earlier and the current super nodes of the rows of these components
-        """
+        """All super nodes after those of some components have changed from `before` to `after`."""
         component_of = LayeredMapping.over(self.component_of, forget=False)  # ids
         members = LayeredMapping.over(self.members, forget=False)
         groups = LayeredMapping.over(self.groups, forget=False)
@@ -127,11 +212,7 @@ class SuperNodes:
 def update(old: SuperNodes, rows: Snapshot, new: Sequence[str], removed: Collection[str]) -> SuperNodes:
     """The super nodes after rows were added and removed.
 
-    Parameters
-    ----------
-    old : with a component for every row that is near to a new one
-    rows : all current rows
-    new, removed : disjoint ids of the rows that were added and removed
+    `old` must have a component for every row that is near to a new one; `rows` are all current rows.
     """
     component_of, members = dict(old.component_of), dict(old.members)
     touched = {component_of.pop(row_id) for row_id in removed if row_id in component_of}
@@ -163,19 +244,8 @@ def restore(
     """The super nodes of all rows, from the stored ones.
 
     The remains of a write that ended early are fused again: components that lack rows or overlap, and components whose
-    rows are stored with another component.
-
-    Parameters
-    ----------
-    stored : name -> members, of components of at least two rows
-    component_of : id of each of their rows -> name of its component
-    rows : all rows
-    empty : threshold and fusion
-
-    Returns
-    -------
-    super_nodes : the state
-    damaged : names of components, and ids of rows, whose stored form differs from this state
+    rows are stored with another component. Also returns the damaged ones: names of components, and ids of rows, whose
+    stored form differs from the result.
     """
     intact = {
         name: ids

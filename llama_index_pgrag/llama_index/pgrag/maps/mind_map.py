@@ -14,12 +14,12 @@ published parser reads only the first root, loses facts directly under the topic
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from llama_index.ragkit.llm.json.output import Pairs
 
-__all__ = ["JUNK", "Path", "nested", "path_text", "read_mind_map", "root_of"]
+__all__ = ["Path", "nested", "path_text", "read_mind_map", "root_of"]
 
 Path = tuple[str, ...]
 
@@ -30,9 +30,7 @@ JUNK = frozenset(
 _SPACE = re.compile(r"\s+")
 
 
-def read_mind_map(
-    value: Any, topic: str, *, join_lists: bool = False, junk: Collection[str] = JUNK, skip_root: bool = False
-) -> list[Path]:
+def read_mind_map(value: Any, topic: str, *, join_lists: bool = False) -> list[Path]:
     """The fact paths of a mind map under a topic, in the order of the text, each once.
 
     Parameters
@@ -40,8 +38,6 @@ def read_mind_map(
     value : nested JSON data: objects (dictionaries or `Pairs`), lists and scalars in any mixture
     topic : the first cell of every path; a root that is equal except for case and white space is not repeated
     join_lists : whether a list of scalars is one fact, with its items joined by spaces
-    junk : leaves without content, compared without regard to case
-    skip_root : whether a single root with another text is treated as the topic and omitted
 
     >>> read_mind_map({"Lamp": {"fuel": ["oil", "gas"], "keeper": {"name": "Ada", "age": "unknown"}}}, "Lamp")
     [('Lamp', 'fuel', 'oil'), ('Lamp', 'fuel', 'gas'), ('Lamp', 'keeper', 'name', 'Ada')]
@@ -49,27 +45,24 @@ def read_mind_map(
     topic = _cell(topic)
     roots = _pairs(value)
     if roots is not None:
-        single = len(roots) == 1 and not isinstance(roots[0][1], str)
-        children: list[tuple[str | None, Any]] = [
-            (None if _same(key, topic) or (skip_root and single) else key, child) for key, child in roots
-        ]
+        children: list[tuple[str | None, Any]] = [(None if _same(key, topic) else key, child) for key, child in roots]
     else:
         children = [(None, value)]
 
-    def leaves(drop: Callable[[str], bool], labels: bool) -> list[Path]:
+    def leaves(labels: bool) -> list[Path]:
         found: dict[Path, None] = {}
         for key, child in children:
             start = (topic,) if key is None else _extend((topic,), key)
             for path in _walk(child, start, join_lists):
                 cells = path[:-1] if labels and not path[-1] else path
-                if len(cells) > 1 and not drop(cells[-1]):
+                if len(cells) > 1 and not is_junk(cells[-1]):
                     found[cells] = None
         return list(found)
 
     def is_junk(text: str) -> bool:
-        return text.casefold() in junk or not any(character.isalnum() for character in text)
+        return text.casefold() in JUNK or not any(character.isalnum() for character in text)
 
-    return leaves(is_junk, labels=False) or leaves(is_junk, labels=True)
+    return leaves(labels=False) or leaves(labels=True)
 
 
 def root_of(value: Any) -> str | None:

@@ -1,11 +1,12 @@
-"""Which nodes have which names in their mind maps; shared names lead from one map to another.
+"""The names of mind map cells, and which nodes have them; shared names lead from one map to another.
 
 The names of a map are its topic, its last cells ("Lewis Range"), and the topics of other maps that its longer facts
 mention.
 """
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -15,15 +16,19 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
 from llama_index.pgrag.maps.mind_map import Path
-from llama_index.pgrag.maps.names import CellNames, cell_name, name_of, units_of, units_of_name
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.layered_mapping import with_changes
+from llama_index.ragkit.text.mentions import mentions, normalise
 from llama_index.ragkit.text.packed_mapping import PackedMapping
 from llama_index.ragkit.text.packed_phrases import PackedPhrases
+from llama_index.ragkit.text.scripts import UNSPACED
 from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 
-__all__ = ["TOPIC_WEIGHT", "LinkedNodes", "MapNames", "NameLinks", "NodeNames", "long_facts"]
+__all__ = [
+    "MOST_WORDS", "PHRASES", "TOPIC_WEIGHT", "CellNames", "LinkedNodes", "MapNames", "NameLinks", "NodeNames",
+    "cell_name", "long_facts", "name_of", "units_of", "units_of_name",
+]  # fmt: skip
 
 TOPIC_WEIGHT = 3.0
 """Weight of the name of a topic, relative to other names of the same map."""
@@ -35,6 +40,76 @@ _LONG = 40  # characters of a fact; longer facts are searched for topics of othe
 _MATRICES = ("said", "topics", "mentioned")
 
 Places = tuple[int, Sequence[int]]  # a row, and columns
+
+_LONGEST = 100  # characters of a name; longer cells are sentences
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_UNIT = re.compile(f"[{UNSPACED}]|[^\\s{UNSPACED}]+")
+
+MOST_WORDS = 6
+"""Largest number of words of a name in a sentence; of characters in scripts without spaces."""
+
+PHRASES = " · "
+"""Between the key phrases that are the topic of a passage without a title. Such a topic is no name: a question that has
+"Maie" does not mean "Maie · husband · fish".
+"""
+
+_ADDED = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")  # the name of "The Glass Wall (film)" is "The Glass Wall"
+
+
+@dataclass(frozen=True)
+class CellNames:
+    """Names to find in sentences, normalised by :func:`~llama_index.ragkit.text.mentions.normalise`."""
+
+    names: Collection[str]
+
+    def names_in(self, text: str, but: str = "") -> list[str]:
+        """The names in a text except `but`, exact matches only, in the order of the text; if the text capitalises
+        names, lower-case matches do not count.
+        """
+        if not _UNSPACED.search(text):
+            words = normalise(text).split()  # a quick look, since few texts have a name
+            begun = (i for i, word in enumerate(words) if word in self._first_words)
+            if not any(self._begins(words, i, but) for i in begun):
+                return []
+        found = dict.fromkeys(phrase for phrase, _, _ in mentions(text, self.names, longest=MOST_WORDS))
+        return [phrase for phrase in found if phrase != but]
+
+    def _begins(self, words: list[str], start: int, but: str) -> bool:
+        """Whether a name begins at a word."""
+        ends = range(start + 1, min(start + MOST_WORDS, len(words)) + 1)
+        runs = (" ".join(words[start:end]) for end in ends)
+        return any(run in self.names and run != but for run in runs)
+
+    @cached_property
+    def _first_words(self) -> set[str]:
+        return {name.split(" ", 1)[0] for name in self.names}
+
+
+def units_of(text: str) -> set[str]:
+    """The words of a text, and its characters of scripts without spaces, as names have them.
+
+    >>> sorted(units_of("Lewis Range")), sorted(units_of("東京"))
+    (['lewis', 'range'], ['京', '東'])
+    """
+    if not _UNSPACED.search(text):
+        return set(normalise(text).split())
+    # A name may begin or end between characters that normalisation joins.
+    return {*units_of_name(normalise(text)), *units_of_name(normalise(" ".join(text)))}
+
+
+def units_of_name(name: str) -> list[str]:
+    """The words of a normalised name, and its characters of scripts without spaces."""
+    return _UNIT.findall(name)
+
+
+def name_of(text: str) -> str:
+    """The name of a cell, normalised, without an addition in brackets at its end."""
+    return normalise(_ADDED.sub("", text))
+
+
+def cell_name(text: str) -> str:
+    """The name by which a cell is found; "" if the cell is too long to be a name, or consists of key phrases."""
+    return "" if len(text) > _LONGEST or PHRASES in text else name_of(text)
 
 
 @dataclass(frozen=True)
@@ -58,13 +133,7 @@ class NodeNames:
 
     @classmethod
     def of(cls, paths: Sequence[Path], topics: CellNames) -> "NodeNames":
-        """The names of a node.
-
-        Parameters
-        ----------
-        paths : its fact paths, at least one, all of the same topic
-        topics : the topics that its facts may mention
-        """
+        """The names of a node with these paths, all of the same topic; its long facts may mention `topics`."""
         title, topic = name_of(paths[0][0]), cell_name(paths[0][0])
         said = tuple(sorted({cell_name(path[-1]) for path in paths} - {""}))
         return cls(title, topic, said, long_facts(paths)).mentioning(topics)
@@ -92,11 +161,9 @@ def long_facts(paths: Iterable[Path]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FactWords:
-    """Which nodes have which words in their long facts, so that few are searched for a topic that comes or goes.
+    """The ids of the nodes that have each word, or character of a script without spaces, in their long facts.
 
-    Attributes
-    ----------
-    nodes : word, or character of a script without spaces -> ids of the nodes
+    So few nodes are searched for a topic that comes or goes.
     """
 
     nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -152,11 +219,9 @@ class MapNames:
     words: FactWords = field(default_factory=FactWords)
 
     def changed(self, paths: Mapping[str, Sequence[Path]]) -> "MapNames":
-        """The names after a write; equal to the names of all remaining nodes written at once.
+        """The names after a write, equal to the names of all remaining nodes written at once.
 
-        Parameters
-        ----------
-        paths : node -> its fact paths, for each node that was written or removed; empty for a removed node
+        `paths` has those of each node that was written or removed; empty for a removed node.
         """
         gone = {node_id: self.nodes[node_id] for node_id in paths if node_id in self.nodes}
         forget = bool(gone)
@@ -222,12 +287,9 @@ class NameLinks:
     stored: Mapping[str, TopicMention] | None = None
 
     def changed(self, known: KnownNames, nodes: Sequence[NodeNames | None]) -> "NameLinks":
-        """The links after some writes; rows of unchanged nodes are copied.
+        """The links after some writes, of each row's node; rows of unchanged nodes are copied.
 
-        Parameters
-        ----------
-        known : all names; those of unchanged nodes have their earlier numbers
-        nodes : the names of each row's node, None for one without
+        `known` has all names; those of unchanged nodes have their earlier numbers.
         """
         column, row_of = known.numbers, {id(names): row for row, names in enumerate(self.nodes)}
         rows = np.array([row_of.get(id(names), -1) for names in nodes], np.int64)

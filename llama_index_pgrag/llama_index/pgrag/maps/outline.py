@@ -11,7 +11,7 @@ from collections import Counter
 
 from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.mind_map import Path
-from llama_index.pgrag.maps.names import PHRASES
+from llama_index.pgrag.maps.name_links import PHRASES
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.statements import is_statement, line_sentences, without_marker

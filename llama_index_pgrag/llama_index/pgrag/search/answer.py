@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.search.name_walk import NameWalk
-from llama_index.pgrag.search.path_ranking import REPEATED, rank_paths
-from llama_index.pgrag.search.ranking import FactScores, MergedPath
+from llama_index.pgrag.search.ranking import REPEATED, FactScores, MergedPath, rank_paths
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.index.chunk_scores import Structure
 from llama_index.ragkit.vectors.nearness import Nearness

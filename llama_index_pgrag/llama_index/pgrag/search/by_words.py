@@ -14,9 +14,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.pgrag.maps.mind_map import path_text
 from llama_index.pgrag.search.candidates import Vector
-from llama_index.pgrag.state import KINDS, PseudoGraph, maps_of
+from llama_index.pgrag.state import KINDS, PseudoGraph, cells_of
 from llama_index.ragkit.text.lexical_index import scores_of_few
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.question_scores import best_rows
@@ -36,34 +35,25 @@ def cells_by_words(
 ) -> tuple[PseudoGraph, list[Vector]]:
     """The graph of the best nodes, with vectors of words for its cells; and the vectors of the key points.
 
-    Parameters
-    ----------
-    scores : shape (nodes,), -inf for nodes that may not be shown
-    wanted : how many results must be in the right order
+    `scores` has the shape (nodes,), -inf for nodes that may not be shown; `wanted` results must be in the right order.
     """
     ids = graph.chunks.ids
     best = [ids[row] for row in best_rows(scores, wanted + MORE_NODES, graph.chunks)]
     of_node = {node_id: graph.of_node[node_id] for node_id in best if node_id in graph.of_node}
-    maps = maps_of(fact for own in of_node.values() for fact in own)
-    texts: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
-    records: dict[str, Record] = {}
-    for topic_id, found in maps.items():
-        texts["topics"][topic_id] = found.topic
-        texts["routes"].update((route_id, path_text(path)) for route_id, path in found.routes.items())
-        texts["facts"].update((fact.id, fact.text) for fact in found.facts)
-        records |= {i: Record(i, found.document, found.key, "{}") for i in (topic_id, *found.routes)}
-        records |= {fact.id: Record(fact.id, found.document, fact.key, "{}") for fact in found.facts}
-    all_texts = {cell_id: text for kind in KINDS for cell_id, text in texts[kind].items()}
-    terms = {cell_id: lexical_terms(text) for cell_id, text in all_texts.items()}
-    vectors = dict(zip(all_texts, _vectors(terms.values(), key_points), strict=True))
+    part = PseudoGraph.of(of_node)
+    cells = cells_of(part.maps, part.maps)
+    document_of = {i: found.document for topic_id, found in part.maps.items() for i in (topic_id, *found.routes)}
+    document_of |= {fact.id: fact.document for own in of_node.values() for fact in own}
+    terms = {i: lexical_terms(cell.text) for kind in KINDS for i, cell in cells[kind].items()}
+    vectors = dict(zip(terms, _vectors(terms.values(), key_points), strict=True))
+    records = {i: Record(i, document_of[i], cell.key, "{}") for kind in KINDS for i, cell in cells[kind].items()}
     topics, routes, facts = (
         Snapshot.of(np.stack([vectors[i] for i in own]), [records[i] for i in own]) if own else Snapshot.empty()
-        for own in texts.values()
+        for own in cells.values()
     )
-    map_of = {fact.id: topic_id for topic_id, found in maps.items() for fact in found.facts}
-    part = replace(graph, maps=maps, map_of=map_of, of_node=of_node, fused=None, terms=terms)
-    part = replace(part, topics=topics, routes=routes, facts=facts)
-    return part, list(np.eye(len(key_points), len(key_points) + 1, dtype=np.float32))
+    part = replace(graph, maps=part.maps, map_of=part.map_of, of_node=of_node, fused=None, terms=terms)
+    points = np.eye(len(key_points), len(key_points) + 1, dtype=np.float32)
+    return replace(part, topics=topics, routes=routes, facts=facts), list(points)
 
 
 def _vectors(cells: Collection[Counter[str]], key_points: Sequence[str]) -> NDArray[np.float32]:

@@ -19,14 +19,46 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
-from llama_index.pgrag.search.allowed import Allowed
-from llama_index.pgrag.state import PseudoGraph
+from llama_index.pgrag.state import FactPath, PseudoGraph
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["Candidate", "Reason", "Vector", "find_candidates"]
+__all__ = ["Allowed", "Candidate", "Reason", "Vector", "find_candidates"]
 
 Vector = NDArray[np.float32]
 Reason = Literal["seed topic", "topic walk", "fact walk", "fact"]
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Masks of the rows that pass a filter, and the ids of these nodes; None means no restriction.
+
+    A topic passes if at least one of its facts passes.
+    """
+
+    chunks: Mask | None = None
+    facts: Mask | None = None
+    topics: Mask | None = None
+    nodes: frozenset[str] | None = None
+
+    def fact(self, fact: FactPath) -> bool:
+        """Whether a fact passes the filter."""
+        return self.nodes is None or fact.passes(self.nodes)
+
+    @classmethod
+    def of(cls, graph: PseudoGraph, chunks: Mask | None) -> "Allowed":
+        """The facts of the chunks that pass, and their topics."""
+        if chunks is None:
+            return cls()
+        ids = graph.chunks.ids
+        nodes = frozenset(ids[row] for row in np.flatnonzero(chunks))
+        if not len(graph.facts):
+            return cls(chunks, np.zeros(0, np.bool_), np.zeros(0, np.bool_), nodes)
+        facts = chunks[graph.node_rows]
+        hidden = [fact.id for fact in graph.with_others if not fact.passes(nodes)]
+        facts[graph.facts.rows_of(hidden)] = False
+        topics = np.zeros(len(graph.topics), dtype=np.bool_)
+        topics[graph.topic_rows[facts]] = True
+        return cls(chunks, facts, topics, nodes)
 
 
 @dataclass(frozen=True)
@@ -39,18 +71,9 @@ class Candidate:
 
 
 def find_candidates(
-    graph: PseudoGraph,
-    question: Vector,
-    key_points: Sequence[Vector],
-    config: SearchConfig,
-    allowed: Allowed,
+    graph: PseudoGraph, question: Vector, key_points: Sequence[Vector], config: SearchConfig, allowed: Allowed
 ) -> list[Candidate]:
-    """The mind maps to search, each once, seeds first.
-
-    Parameters
-    ----------
-    question, key_points : vectors
-    """
+    """The mind maps to search, each once, seeds first; question and key points are vectors."""
     if not len(graph.facts):
         return []
     found: dict[str, Candidate] = {}

@@ -11,22 +11,12 @@ from functools import lru_cache
 from itertools import pairwise
 
 from llama_index.pgrag.maps.mind_map import Path
-from llama_index.pgrag.maps.name_links import NodeNames, long_facts
-from llama_index.pgrag.maps.names import MOST_WORDS, units_of_name
+from llama_index.pgrag.maps.name_links import MOST_WORDS, NodeNames, long_facts, units_of_name
 from llama_index.ragkit.sql.names import name_edges
 from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
 from llama_index.ragkit.text.mentions import mentions
 
-__all__ = [
-    "MENTIONED",
-    "SAID",
-    "TOPIC",
-    "chunk_number",
-    "name_change",
-    "name_number",
-    "pair_numbers",
-    "phrases_in",
-]
+__all__ = ["TOPIC", "chunk_number", "name_change", "pair_numbers", "phrases_in"]
 
 Edge = tuple[int, int, int, int, int]  # node, neighbor, source, kind, count
 

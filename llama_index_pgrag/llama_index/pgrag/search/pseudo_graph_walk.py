@@ -89,13 +89,7 @@ def walk(ids: Ids, sims: Sims, num_seeds: int, control: Control = SIGNED_CONTROL
 
 
 def _boundaries(kept: NDArray[np.bool_], leaf: NDArray[np.intp]) -> NDArray[np.intp]:
-    """For each seed, the column where its walk to the left ends.
-
-    Parameters
-    ----------
-    kept : shape (seeds, columns), whether the cells of the seed's own row are kept
-    leaf : shape (seeds,), the column of the seed
-    """
+    """For each seed, the column where its walk to the left ends: one after the last cell that is not kept, or 0."""
     columns = kept.shape[1]
     beyond = np.arange(columns) >= leaf[:, np.newaxis]  # the seed itself is always kept
     rejected = ~(kept | beyond)

@@ -20,8 +20,14 @@ A fact path f with the aggregate score w(f) of the walk over the candidate maps 
 
     s(f) = (1 - l) z(max_k cos(k, f)) + walk_weight * w(f) / max w + s(p)
 
-where l is the weight of BM25 in the nearness of nodes for this question. The best paths are then also ranked by their
-words (:mod:`~llama_index.pgrag.search.path_ranking`).
+where l is the weight of BM25 in the nearness of nodes for this question. Two criteria that need the texts of paths, or
+the other paths, then rank the best paths; neither is in the paper:
+
+- *Words.* The BM25 score of a path among the best paths counts in addition to its cosine. Its weight is l, which is
+  larger if the cosines of the question cannot be trusted.
+- *Repetition.* If a walk over names is trusted, the facts of an answer lie in several of the nodes to which it leads,
+  but the best of these nodes alone may have more facts than are wanted. So each further fact of a node counts less, as
+  far as the walk counts.
 
 Shifting or stretching all cosines changes no ranking. Nodes are long and cover several subjects; facts are short and
 lack context. Together they rank better than either.
@@ -30,6 +36,7 @@ The published ranking, `ranking="support"`, uses only w: paths that no seed reac
 support of its best path.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,21 +44,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
-from llama_index.pgrag.search.allowed import Allowed
-from llama_index.pgrag.search.candidates import Candidate, Vector
+from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector
 from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.pseudo_graph_walk import Walk, walk
 from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph
+from llama_index.ragkit.text.lexical_index import scores_of_few
+from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.vectors.nearness import Nearness, standardised
-from llama_index.ragkit.vectors.question_scores import question_cosines
+from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines, sorted_rows
 from llama_index.ragkit.vectors.walk_trust import combine
 
-__all__ = ["FactScores", "MergedPath", "Scored", "nearness_of_nodes", "node_scores", "path_scores", "score_facts"]
+__all__ = [
+    "REPEATED", "FactScores", "MergedPath", "nearness_of_nodes", "node_scores", "path_scores", "rank_paths",
+    "score_facts",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Scored = tuple[FactPath, float]
 
 _EXACT = 5_000  # facts; there are ten times as many as nodes, so exact cosines of all would take a tenth of a second
+
+REPEATED = 2.0
+"""Penalty of a path for each earlier fact of the same node, in units of the weight of the walk over names."""
+
+_WORDS = 200  # paths whose words are compared; takes about 10 ms
 
 
 @dataclass(frozen=True)
@@ -163,19 +179,9 @@ def score_facts(
 
 
 def node_scores(
-    graph: PseudoGraph,
-    near: Nearness,
-    facts: FactScores,
-    names: NameWalk | None,
-    config: SearchConfig,
+    graph: PseudoGraph, near: Nearness, facts: FactScores, names: NameWalk | None, config: SearchConfig
 ) -> Floats:
-    """The scores of all nodes, shape (nodes,); -inf for nodes that may not be shown.
-
-    Parameters
-    ----------
-    near : the nearness of the nodes to the question; its scores are -inf for nodes that may not be shown
-    names : the walk over names; None without a walk
-    """
+    """The scores of all nodes, shape (nodes,); -inf for nodes that may not be shown."""
     nearness, cosines = near.scores, near.cosines
     shown = np.isfinite(nearness)
     scores = np.full(len(nearness), -np.inf)
@@ -196,10 +202,7 @@ def nearness_of_nodes(
 ) -> Floats:
     """The scores of all nodes, shape (nodes,); -inf for nodes that may not be shown.
 
-    Parameters
-    ----------
-    near, names : see :func:`node_scores`
-    best : the cosine of each node's nearest fact, or its own if that is larger; None if facts have no vectors
+    `best` has the cosine of each node's nearest fact, or its own if that is larger; None if facts have no vectors.
     """
     shown = np.isfinite(near.scores)
     scores = np.full(len(shown), -np.inf)
@@ -219,10 +222,7 @@ def path_scores(
 ) -> Floats:
     """The scores of all fact paths, shape (facts,), without their words; -inf for paths that are not results.
 
-    Parameters
-    ----------
-    nodes : result of :func:`node_scores`; None for only the paths
-    lexical_weight : weight of their words for this question, in [0, 1]; the cosines have the rest
+    Without scores of nodes, only the paths count. `lexical_weight`, in [0, 1], is that of words for this question.
     """
     if config.ranking == "support":
         return np.where(facts.support > 0, facts.support, -np.inf)
@@ -260,3 +260,36 @@ class MergedPath:
     def documents(self) -> list[str]:
         """Ids of their documents, sorted."""
         return sorted({fact.document for fact in self.facts if fact.document is not None})
+
+
+def rank_paths(
+    graph: PseudoGraph, scores: Floats, count: int, question: str, lexical_weight: float, repeated: float
+) -> list[tuple[int, float]]:
+    """The best paths with their scores, best first; equal scores in the canonical order.
+
+    `scores`, shape (facts,), are without words; `lexical_weight`, in [0, 1], is that of BM25, and the cosines have the
+    rest. A path loses `repeated` for each earlier fact of the same node.
+    """
+    rows = best_rows(scores, count, graph.facts)
+    found = scores[rows]
+    if lexical_weight and rows:
+        *words, none = _words(graph, rows[:_WORDS], question)
+        found[:_WORDS] += lexical_weight * np.array(words)
+        found[_WORDS:] += lexical_weight * none
+    ranked = dict(zip(rows, found.tolist(), strict=True))
+    if repeated:
+        taken: Counter[int] = Counter()
+        for row in sorted_rows(ranked, graph.facts):
+            node = int(graph.node_rows[row])
+            ranked[row] -= repeated * taken[node]
+            taken[node] += 1
+    return [(row, ranked[row]) for row in sorted_rows(ranked, graph.facts)]
+
+
+def _words(graph: PseudoGraph, rows: Sequence[int], question: str) -> Floats:
+    """The BM25 scores of some paths among each other, in standard deviations of the hundred best, and as the last one
+    the score of a path without a word of the question; zeros if no path has such a word.
+    """
+    facts = [graph.fact(graph.facts.ids[row]) for row in rows]
+    found = scores_of_few([graph.terms.get(fact.id) or lexical_terms(fact.text) for fact in facts], question)
+    return standardised(np.append(found, 0.0), by=found) if found.any() else np.zeros(len(rows) + 1)
