@@ -138,6 +138,14 @@ def test_a_reference_begins_with_the_index_and_has_every_public_name(page: Path)
     assert sorted(listed) == sorted(importlib.import_module(f"llama_index.{page.stem}").__all__)
 
 
+def test_modules_that_readmes_name_for_the_steps_of_a_paper_exist() -> None:
+    rows = re.compile(r"^\|.*$", re.MULTILINE)
+    for page in ROOT.glob("llama_index_*/README.md"):
+        folders = [page.parent, ROOT / "llama_index_ragkit"]
+        for name in re.findall(r"`([\w/]+\.py)`", "".join(rows.findall(page.read_text(encoding="utf-8")))):
+            assert any(list(folder.glob(f"llama_index/*/**/{name}")) for folder in folders), f"{page}: {name}"
+
+
 def test_readmes_of_packages_have_no_links_that_break_on_the_package_index() -> None:
     for page in ROOT.glob("llama_index_*/README.md"):
         assert not re.findall(r"\]\((?!https://|#)", page.read_text(encoding="utf-8")), page
