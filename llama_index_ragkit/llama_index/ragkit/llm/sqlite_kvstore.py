@@ -111,7 +111,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
                 self._connection = None
 
     def get_many(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
-        """See :meth:`BulkKVStore.get_many`."""
+        """The values of those keys that exist, in the order of `keys`."""
         with self._using() as connection:
             rows = sqlite_layout.find_many(connection, list(keys), collection)
         return {key: json.loads(value) for key, value in rows.items()}
@@ -138,7 +138,12 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
                 self._unclean |= sqlite_layout.put(connection, key, value, collection)
 
     def delete_all(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True) -> int:
-        """See :meth:`BulkKVStore.delete_all`."""
+        """Delete many keys in one transaction; returns how many of them existed.
+
+        Parameters
+        ----------
+        clean : whether the log is emptied afterwards; otherwise :meth:`clean` must be called
+        """
         with self._transaction() as connection:
             found = sum(sqlite_layout.empty(connection, key, collection) for key in keys)
             self._unclean |= found > 0
@@ -168,7 +173,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
     def update(
         self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
     ) -> dict[str, CacheEntry | None]:
-        """See :meth:`BulkKVStore.update`."""
+        """Read, change and write entries in one transaction."""
         with self._transaction() as connection:
             after, gone = sqlite_layout.update(connection, changes, collection)
             self._unclean |= gone
@@ -181,7 +186,12 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         self._unclean = True
 
     def check_writable(self) -> None:
-        """See :meth:`BulkKVStore.check_writable`."""
+        """Check that values may be written.
+
+        Raises
+        ------
+        ReadOnlyError
+        """
         with self._using() as connection:
             sqlite_layout.check_writable(connection)
 
