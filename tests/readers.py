@@ -72,7 +72,8 @@ TEXT_PARAMETERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(
         (
             "about", "answer", "formatted", "header", "key", "line", "message", "name", "opening", "page", "phrase",
-            "prediction", "question", "reference", "reply", "sentence", "text", "title", "topic", "value", "word",
+            "prediction", "question", "reference", "reply", "sentence", "summary", "text", "title", "topic", "value",
+            "word",
         ),
         _itself,
     ),
