@@ -53,7 +53,8 @@ def test_duplicate_keys_merge_into_lists_or_are_refused() -> None:
     assert to_plain([Pairs(), Pairs([("a", [])])]) == [{}, {"a": []}]
 
 
-keys = st.text(st.characters(exclude_characters="\"'\\“”", exclude_categories=("Cs", "Cc")), max_size=20)
+# Without quotes, and without the colon: in broken JSON, `"{": 0, ":": 0` may have a key `": 0, "`.
+keys = st.text(st.characters(exclude_characters="\"'\\“”:", exclude_categories=("Cs", "Cc")), max_size=20)
 
 
 @given(st.lists(st.tuples(keys, st.integers(0, 9)), min_size=1, max_size=8))

@@ -204,8 +204,9 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         found = None if query is None else query.found
         builder: TreeBuilder = self._builder  # type: ignore[assignment]
-        state = self.state
-        if query is not None and found is not None:
+        if query is None or found is None:
+            state = self.state
+        else:
             state = run_steps(builder.tree.drawn(found, [node for node, _ in query.answer]))
         state = state.only(selection.allowed(state.chunks))
         fetch = fetch_derived(state.written, self.storage.get_node)
