@@ -369,7 +369,7 @@ class IndexWriter(Generic[State]):
                 yield from storage.remove_chunks(removed)
                 yield from storage.manifest.add(both, metadata)
                 yield from storage.add_to_docstore(work.nodes)
-                if self._builder.embeds_chunks or storage.external is not None:
+                if new and (self._builder.embeds_chunks or storage.external is not None):
                     yield from storage.put_chunks(new, _stacked(new, vectors))
                 yield from self._finish(work, change)
             yield from storage.settle()
@@ -514,4 +514,4 @@ def _with_keys(entry: NodeEntry, old: NodeEntry | None) -> NodeEntry:
 
 
 def _stacked(nodes: Sequence[BaseNode], vectors: Vectors) -> NDArray[np.float32]:
-    return np.stack([vectors[node.node_id] for node in nodes]) if nodes else Change().vectors
+    return np.stack([vectors[node.node_id] for node in nodes]) if nodes else np.empty((0, 0), np.float32)
