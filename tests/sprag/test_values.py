@@ -85,6 +85,11 @@ def test_no_documents_and_no_queries():
     assert lay_out([], ["a"], [[1, 1]], **PLAIN).values.shape == (0, 2)
 
 
+def test_a_chunk_that_its_document_does_not_have_is_an_error():
+    with pytest.raises(ConfigurationError, match="'a' has 2 chunks, and chunk 2"):
+        lay_out([ranking(("a", 2))], ["a"], [[1, 1]], **PLAIN)
+
+
 def test_a_ranking_of_other_lengths_is_refused():
     with pytest.raises(ConfigurationError, match="lengths"):
         ChunkRanking(["a"], [0, 1], [1.0])

@@ -131,17 +131,27 @@ def lay_out(
     neighbor_relevance : least worth of the chunks next to a hit, as a share of its worth, in [0, 1]
     length_adjustment : `"bounded"`, `"unbounded"` or `"none"`
     reference_length : in the unit of `lengths`, above 0
+
+    Raises
+    ------
+    ConfigurationError
+        If a ranking names a chunk that its document does not have.
     """
     per_document = [np.asarray(given, dtype=np.int64).reshape(-1) for given in lengths]
     starts = np.concatenate([[0], np.cumsum([len(given) for given in per_document], dtype=np.int64)])
     all_lengths = np.concatenate([np.empty(0, dtype=np.int64), *per_document])
     first = dict(zip(documents, starts[:-1].tolist(), strict=True))
+    size = dict(zip(documents, map(len, per_document), strict=True))
     values = np.zeros((len(rankings), len(all_lengths)))
     for row, ranking in enumerate(rankings):
         worth = np.exp(-np.arange(len(ranking.chunks)) / decay_rate) * np.asarray(ranking.relevance, dtype=np.float64)
         for document, chunk, value in zip(ranking.documents, ranking.chunks, worth, strict=True):
             if document not in first:
                 continue
+            if not 0 <= chunk < size[document]:  # the chunk of another document would get its value
+                raise ConfigurationError(
+                    f"Document {document!r} has {size[document]} chunks, and chunk {chunk} of it was retrieved."
+                )
             position = first[document] + chunk
             values[row, position] = max(values[row, position], value)  # a chunk that occurs twice counts once
     laid_out = MetaDocument(tuple(documents), starts, values, values.copy(), all_lengths)
