@@ -146,7 +146,7 @@ def test_a_server_that_hangs_fails_the_node_and_not_the_build():
         return Reply(answer(asked), delay=5.0 if TEXTS[2] in asked.prompt else 0.0)
 
     with LLMServer(script) as server:
-        settings = options(server.url, llm=client(server.url, timeout=0.4))
+        settings = options(server.url, llm=client(server.url, timeout=1))
         index = HippoRAGIndex.from_documents(documents(), **settings)
         assert len(index.failures()) == 1
         assert index.retry_failed() == 1

@@ -23,7 +23,7 @@ class Facts(BaseModel):
 
 
 def like(server: LLMServer, **kwargs: Any) -> OpenAILike:
-    settings = {"model": "m", "api_key": KEY, "is_chat_model": True, "max_retries": 0, "timeout": 0.5, **kwargs}
+    settings = {"model": "m", "api_key": KEY, "is_chat_model": True, "max_retries": 0, "timeout": 10, **kwargs}
     return OpenAILike(api_base=server.url, **settings)
 
 
