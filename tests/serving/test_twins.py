@@ -79,7 +79,7 @@ TURNS = {
     "paper": 2,
     "key_points": 1,
 }
-DEALT = 6  # with a value of another option every sixth question is asked, beginning with another one each time
+DEALT = 12  # with a value of another option one question is asked, with the next value the next one
 
 _OF_NUMBERS = {int: (0, 1, 40), float: (-1.0, 0.0, 0.25, 1.0), bool: (False, True), NoneType: (None,)}
 
@@ -157,6 +157,7 @@ class MethodTwins(Twins):
     def __init__(self, folder: Path, case: Case) -> None:
         self.case = case
         self.cls = case.cls
+        self.asked = 0  # values so far, of all options
         options = {"entity_vectors": True} if case.name == "graphrag" else {}
         nodes = corpus()
         super().__init__(folder, nodes[::2], **options)
@@ -180,8 +181,9 @@ class MethodTwins(Twins):
         """The answers with each value of an option."""
         same, refused = list[bool](), set[str]()
         turns = TURNS.get(option, DEALT)
-        for number, (label, ask) in enumerate(values):
-            questions = QUESTIONS[number % turns :: turns]
+        for label, ask in values:
+            questions = QUESTIONS[self.asked % turns :: turns]
+            self.asked += 1
             theirs = [ask(self.memory, question)[:TEN] for question in questions]
             try:
                 ours = [ask(self.stored, question)[:TEN] for question in questions]
