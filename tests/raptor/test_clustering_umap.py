@@ -1,9 +1,11 @@
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
 from tests.raptor import partitions
 from tests.raptor.partitions import check_cover, contents, labels_of, planted
 from tests.raptor.published_clustering import published_clusters
@@ -14,8 +16,8 @@ from llama_index.raptor.clustering import umap_gmm
 from llama_index.raptor.clustering.graph import GraphClustering
 from llama_index.raptor.clustering.umap_gmm import UMAPGMMClustering
 
-pytest.importorskip("umap")
-from sklearn.metrics import adjusted_rand_score
+# Importing it takes seconds, in every process that collects tests.
+pytestmark = pytest.mark.skipif(find_spec("umap") is None, reason="umap-learn is missing")
 
 
 @pytest.mark.parametrize("n", range(12))

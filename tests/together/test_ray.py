@@ -11,8 +11,6 @@ from tests.cases import ask
 from tests.together.plugins import rule_extractor
 from tests.together.test_ingestion import READERS, built_from_nodes, documents
 
-ray = pytest.importorskip("ray")
-ingestion = pytest.importorskip("llama_index.ingestion.ray")
 # Of nodes, and of documents with their order: each takes seconds to start on Ray.
 SOME = [case for case in READERS if case.name in ("hipporag", "sprag")]
 SPLIT = {"chunk_size": 64, "chunk_overlap": 0}
@@ -20,6 +18,7 @@ SPLIT = {"chunk_size": 64, "chunk_overlap": 0}
 
 @pytest.mark.slow
 def test_indexes_take_what_extractors_read_on_ray(monkeypatch: pytest.MonkeyPatch):
+    ray, ingestion = pytest.importorskip("ray"), pytest.importorskip("llama_index.ingestion.ray")
     monkeypatch.setenv("RAY_worker_niceness", "0")  # other tests run beside it and would take the processor
     paths = os.pathsep.join([str(Path.cwd()), *sys.path])
     environment = {"env_vars": {"PYTHONPATH": paths}}
