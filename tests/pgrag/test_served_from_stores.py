@@ -289,7 +289,7 @@ def test_a_question_reads_many_rows_at_once_and_no_more_of_a_larger_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     counts = []
-    for size in (600, 1200):
+    for size in (300, 600):
         (tmp_path / str(size)).mkdir()
         index = MapTwins(tmp_path / str(size), [node(i, f"d{i // 3}") for i in range(size)]).stored
         with monkeypatch.context() as patch:
