@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 from llama_index.core.llms import LLM
-from llama_index.core.schema import Document, TextNode, TransformComponent
+from llama_index.core.schema import TextNode
 
 from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import PAPER_MEMORY, MemoryConfig, ThemeMethod
@@ -29,7 +30,6 @@ from llama_index.ragkit import (
     LastQuery,
     LLMSummarizer,
     NodeExtractor,
-    Prices,
     Selection,
     Steps,
     Summarizer,
@@ -37,7 +37,6 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.html import Page
-from llama_index.ragkit.index.derived_index import nodes_of
 from llama_index.ragkit.index.summaries import SummaryMethods
 from llama_index.ragkit.llm.completion import known_llm
 from llama_index.ragkit.steps import run_steps
@@ -47,7 +46,7 @@ from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
-    from llama_index.core.schema import BaseNode, IndexNode
+    from llama_index.core.schema import BaseNode, Document, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
@@ -69,6 +68,10 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
 
     Parameters of the memory are stored with the index; values that you pass when you load it replace them. The
     documentation of the package lists the deviations from the paper.
+
+    `estimate` also takes `themes_per_document`, the assumed number of themes, which is only known after a build, and
+    `theme_size`, the chunks in the summary of one [2, 10]. Each chunk needs one call for its questions, each theme one
+    for its summary and one for its questions.
 
     Parameters
     ----------
@@ -120,6 +123,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     default_summarizer = LLMSummarizer
     rule_summarizer = ExtractiveSummarizer
     rule_extractor = KeyphraseQuestionExtractor
+    assumed: ClassVar[Mapping[str, float]] = MappingProxyType({"themes_per_document": 2, "theme_size": 10})
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -258,47 +262,6 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         return run_steps(texts_of([*state.chunks.ids, *state.written], fetch))
 
     @classmethod
-    def estimate(
-        cls,
-        documents: Sequence[Document],
-        *,
-        extractor: NodeExtractor | None = None,
-        summarizer: Summarizer | None = None,
-        transformations: list[TransformComponent] | None = None,
-        llm: LLM | None = None,
-        summary_tokens: int = 200,
-        themes_per_document: float = 2,
-        theme_size: int = 10,
-        sample: int = 500,
-        prices: Prices | None = None,
-        **parameters: Any,
-    ) -> Estimate:
-        """Estimate the work of a build for the LLM and the embedding model, without calling either.
-
-        Each chunk needs one call for its questions. Each theme needs one for the summary of `theme_size` chunks, and
-        one for its questions.
-
-        Parameters
-        ----------
-        documents, extractor, summarizer, transformations, llm, sample, prices, parameters : see
-            :meth:`~llama_index.ragkit.DerivedIndex.estimate`
-        summary_tokens : output tokens of a summary
-        themes_per_document : assumed number of themes, which is only known after a build
-        theme_size : chunks per summary
-
-        Returns
-        -------
-        Calls, prompt tokens and reply tokens; embedded texts and tokens.
-        """
-        cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
-        extractor, summarizer = extractor or UtilityQuestionExtractor(), summarizer or LLMSummarizer()
-        nodes = nodes_of(documents, transformations)
-        given = {"summary_tokens": summary_tokens, **parameters}
-        work = extractor.estimate(nodes, llm) + cls.embedding_work(nodes, extractor, summarizer, sample, given)
-        sizes_of_themes = summary_tokens, themes_per_document, theme_size
-        return (work + _work_of_themes(nodes, extractor, summarizer, llm, *sizes_of_themes)).priced(prices)
-
-    @classmethod
     def embedding_work(
         cls,
         nodes: "Sequence[BaseNode]",
@@ -322,35 +285,23 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         summarizer: Summarizer | None,
         llm: LLM | None,
         config: MemoryConfig,
+        assumed: Mapping[str, float],
     ) -> Estimate:
+        work = Estimate()
         if extractor is None or summarizer is None:
-            return Estimate()
-        return _work_of_themes(nodes, extractor, summarizer, llm, config.summary_tokens)
-
-
-def _work_of_themes(
-    nodes: "Sequence[BaseNode]",
-    extractor: NodeExtractor,
-    summarizer: Summarizer,
-    llm: LLM | None,
-    summary_tokens: int,
-    themes_per_document: float = 2,
-    theme_size: int = 10,
-) -> Estimate:
-    """The calls for the summaries of themes, and for their questions."""
-    work = Estimate()
-    sizes = Counter(node.ref_doc_id for node in nodes)
-    short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # chunks of documents that share one graph
-    graphs = [*(n for n in sizes.values() if n >= NODES_PER_THEME), short]
-    themes = round(sum(min(themes_per_document, n // NODES_PER_THEME) for n in graphs))
-    if themes and summarizer.needs_llm:
-        read = sum(count_tokens(plain_text(node)) for node in nodes) / len(nodes) * theme_size
-        one = summarizer.estimate(read, theme_size, summary_tokens, known_llm(llm))
-        work += sum([one] * themes, Estimate())
-    if themes:
-        filler = TextNode(text=" ".join(["word"] * summary_tokens))
-        work += extractor.estimate([filler] * themes, llm)
-    return work
+            return work
+        sizes = Counter(node.ref_doc_id for node in nodes)
+        short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # chunks of documents that share one graph
+        graphs = [*(n for n in sizes.values() if n >= NODES_PER_THEME), short]
+        themes = round(sum(min(assumed["themes_per_document"], n // NODES_PER_THEME) for n in graphs))
+        if themes and summarizer.needs_llm:
+            read = sum(count_tokens(plain_text(node)) for node in nodes) / len(nodes) * assumed["theme_size"]
+            one = summarizer.estimate(read, assumed["theme_size"], config.summary_tokens, known_llm(llm))
+            work += sum([one] * themes, Estimate())
+        if themes:
+            filler = TextNode(text=" ".join(["word"] * config.summary_tokens))
+            work += extractor.estimate([filler] * themes, llm)
+        return work
 
 
 register_index(GEMRAGIndex)

@@ -1,13 +1,12 @@
 """`GraphRAGIndex`: statements about entities, and communities of these (Edge et al. 2024, arXiv 2404.16130)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from llama_index.core.llms import LLM
 from llama_index.core.prompts.mixin import PromptMixinType
-from llama_index.core.schema import Document, TransformComponent
 
 from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
@@ -33,7 +32,6 @@ from llama_index.ragkit import (
     Estimate,
     LastQuery,
     NodeExtractor,
-    Prices,
     Selection,
     Steps,
     Summarizer,
@@ -42,14 +40,15 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.html import Page
-from llama_index.ragkit.index.derived_index import nodes_of
 from llama_index.ragkit.llm.completion import known_llm
 from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
 from llama_index.ragkit.text.tokens import count_tokens
 
 if TYPE_CHECKING:
-    from llama_index.core.schema import BaseNode, IndexNode
+    from collections.abc import Sequence
+
+    from llama_index.core.schema import BaseNode, Document, IndexNode
     from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
@@ -75,6 +74,10 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     function of the graph, so an index that grew by inserts equals one that was built at once. The key of a report is a
     hash of its sources, so unchanged reports are not written again. The documentation of the package lists the
     deviations from paper and published code.
+
+    `estimate` counts all reports, an upper bound for statements as long as the text; with `reports="lazy"` the
+    questions that read reports have them written. Calls of a resolver are not counted, since the number of names that
+    are near each other is unknown until they are embedded.
 
     Parameters
     ----------
@@ -300,53 +303,8 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     # -- costs --------------------------------------------------------------------------------------
 
     @classmethod
-    def estimate(
-        cls,
-        documents: Sequence[Document],
-        *,
-        extractor: NodeExtractor | None = None,
-        summarizer: Summarizer | None = None,
-        transformations: list[TransformComponent] | None = None,
-        llm: LLM | None = None,
-        report_tokens: int = 800,
-        context_tokens: int = 4000,
-        verbatim: bool = True,
-        sample: int = 500,
-        prices: Prices | None = None,
-        **parameters: Any,
-    ) -> Estimate:
-        """Estimate what a build with all reports asks of the LLM and of the embedding model, without calling either.
-
-        Parameters
-        ----------
-        documents, extractor, transformations, llm, sample, prices, parameters : see
-            :meth:`~llama_index.ragkit.DerivedIndex.estimate`; calls of a resolver are not counted, since the number of
-            names that are near each other is unknown until they are embedded
-        summarizer : a summarizer that needs no LLM adds no cost
-        report_tokens, context_tokens, verbatim : see :class:`~llama_index.graphrag.config.GraphRAGConfig`
-
-        Returns
-        -------
-        Calls, prompt tokens and reply tokens; embedded texts and tokens. The calls for reports are an upper
-        bound, for statements as long as the text; with `reports="lazy"` the questions that read reports make them.
-        """
-        work = super().estimate(
-            documents,
-            extractor=extractor,
-            summarizer=summarizer,
-            transformations=transformations,
-            llm=llm,
-            sample=sample,
-            report_tokens=report_tokens,
-            context_tokens=context_tokens,
-            verbatim=verbatim,
-            **parameters,
-        )
-        writes, nodes = summarizer or ReportWriter(), nodes_of(documents, transformations)
-        if writes.needs_llm:
-            config = GraphRAGConfig(report_tokens=report_tokens, context_tokens=context_tokens, verbatim=verbatim)
-            work += work_of_reports(nodes, writes, llm, config)
-        return work.priced(prices)
+    def _with_all_texts(cls, config: GraphRAGConfig) -> GraphRAGConfig:
+        return replace(config, reports="eager")
 
     @classmethod
     def _writing_work(
@@ -356,6 +314,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         summarizer: Summarizer | None,
         llm: LLM | None,
         config: GraphRAGConfig,
+        assumed: Mapping[str, float],
     ) -> Estimate:
         if config.reports == "lazy" or summarizer is None or not summarizer.needs_llm:
             return Estimate()

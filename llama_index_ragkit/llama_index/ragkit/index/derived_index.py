@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar, overload
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -113,6 +114,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         failed at; None if there is none
     rule_summarizer : a summarizer without an LLM, which writes the summaries that one with an LLM failed at; None if
         there is none
+    assumed : further keywords of :meth:`estimate` with their defaults, about what only a build shows
 
     Parameters
     ----------
@@ -157,6 +159,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     default_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
     rule_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
     rule_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
+    assumed: ClassVar[Mapping[str, float]] = MappingProxyType({})
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -825,9 +828,14 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """
         cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
         nodes = nodes_of(documents, transformations)
-        reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
-        work = Estimate() if reads is None else reads.estimate(nodes, llm)
-        return (work + cls.embedding_work(nodes, extractor, summarizer, sample, parameters)).priced(prices)
+        assumed = {name: parameters.pop(name, default) for name, default in cls.assumed.items()}
+        work = cls.embedding_work(nodes, extractor, summarizer, sample, parameters)
+        extractor, summarizer = cls._of_a_build(extractor, summarizer)
+        if extractor is not None:
+            work += extractor.estimate(nodes, llm)
+        config = choose_parameters(cls.config_cls, {}, cls._parameters(parameters), fixed=False)
+        work += cls._writing_work(nodes, extractor, summarizer, llm, cls._with_all_texts(config), assumed)
+        return work.priced(prices)
 
     @classmethod
     def llm_work(
@@ -847,7 +855,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         config : the parameters of the index [their defaults]
         """
         reading = Estimate() if extractor is None else extractor.estimate(nodes, llm)
-        return reading + cls._writing_work(nodes, extractor, summarizer, llm, config or cls.config_cls())
+        return reading + cls._writing_work(nodes, extractor, summarizer, llm, config or cls.config_cls(), cls.assumed)
 
     @classmethod
     def _writing_work(
@@ -857,9 +865,25 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         summarizer: Summarizer | None,
         llm: LLM | None,
         config: Config,
+        assumed: Mapping[str, float],
     ) -> Estimate:
         """What the texts that a build writes, such as summaries, ask of the LLM; none by default."""
         return Estimate()
+
+    @classmethod
+    def _with_all_texts(cls, config: Config) -> Config:
+        """The parameters of a build that writes every text that the method knows."""
+        return config
+
+    @classmethod
+    def _of_a_build(
+        cls, extractor: NodeExtractor | None, summarizer: Summarizer | None
+    ) -> tuple[NodeExtractor | None, Summarizer | None]:
+        """The components of a build for which these are passed, defaults in place of None."""
+        return (
+            extractor or (None if cls.default_extractor is None else cls.default_extractor()),
+            summarizer or (None if cls.default_summarizer is None else cls.default_summarizer()),
+        )
 
     @classmethod
     def embedding_work(
@@ -883,8 +907,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         limit = None if model is None else most_tokens(resolve_embed_model(model))
         known = names_of(cls.keywords) - names_of(IndexKeywords) - {"summarizer"}
         check_keywords(f"{cls.__name__}.estimate", parameters, known)
-        reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
-        writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
+        reads, writes = cls._of_a_build(extractor, summarizer)
         derives = len(cls.space_names) > 1
         run = DryRun(cls, reads, cls.rule_extractor, writes, parameters) if derives else None
         return embedding_work(nodes, run, check_count("sample", sample, 1), limit)
