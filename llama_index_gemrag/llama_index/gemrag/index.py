@@ -47,7 +47,6 @@ from llama_index.ragkit.validation import check_choice
 
 if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode, Document, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
 __all__ = ["GEMRAGIndex", "GEMRAGStruct"]
@@ -132,29 +131,16 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[GEMRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[GEMRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[GEMRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[GEMRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[GEMRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[GEMRAGRetrieverKeywords]
-        ) -> GEMRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[GEMRAGRetrieverKeywords]) -> GEMRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @classmethod
     def _parameters(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:

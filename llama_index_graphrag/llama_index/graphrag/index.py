@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from llama_index.core.schema import BaseNode, Document, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
 __all__ = ["GraphRAGIndex", "GraphRAGStruct"]
@@ -118,29 +117,16 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[GraphRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[GraphRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[GraphRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[GraphRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[GraphRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[GraphRAGRetrieverKeywords]
-        ) -> GraphRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[GraphRAGRetrieverKeywords]) -> GraphRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @classmethod
     def paper(cls) -> dict[str, Any]:

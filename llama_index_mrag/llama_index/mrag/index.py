@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from llama_index.core.schema import BaseNode, Document, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
 __all__ = ["MRAGIndex", "MRAGStruct"]
@@ -77,29 +76,16 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[MRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[MRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[MRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[MRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[MRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[MRAGRetrieverKeywords]
-        ) -> MRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[MRAGRetrieverKeywords]) -> MRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
         @property
         def embed_model(self) -> HeadEmbedding:

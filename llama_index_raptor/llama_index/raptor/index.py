@@ -37,7 +37,6 @@ from llama_index.raptor.tree import Tree
 
 if TYPE_CHECKING:
     from llama_index.core.schema import BaseNode, Document, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
 __all__ = ["RaptorIndex", "RaptorStruct"]
@@ -106,29 +105,16 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[RaptorKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[RaptorKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[RaptorKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[RaptorKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[RaptorKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[RaptorRetrieverKeywords]
-        ) -> RaptorRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[RaptorRetrieverKeywords]) -> RaptorRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @staticmethod
     def paper() -> dict[str, Any]:

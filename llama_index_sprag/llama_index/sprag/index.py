@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from llama_index.core.schema import BaseNode, Document, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
     from typing_extensions import Self, Unpack
 
 __all__ = ["SpRAGIndex", "SpRAGStruct"]
@@ -86,29 +85,16 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[SpRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[SpRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[SpRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[SpRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[SpRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[SpRAGRetrieverKeywords]
-        ) -> SpRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[SpRAGRetrieverKeywords]) -> SpRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @staticmethod
     def paper(version: Version = "code") -> dict[str, Any]:

@@ -25,6 +25,7 @@ from llama_index.core.llms.utils import LLMType
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import TransformComponent
+from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 
 from llama_index.ragkit.errors import ConfigurationError
@@ -57,6 +58,7 @@ _LANGCHAIN = {"llm": "BaseLanguageModel", "embed_model": "Embeddings"}  # classe
 class IndexKeywords(TypedDict, total=False):
     """Keywords of every index, LlamaIndex's own among them; see :class:`~llama_index.ragkit.DerivedIndex`."""
 
+    storage_context: StorageContext | None
     callback_manager: CallbackManager | None
     transformations: list[TransformComponent] | None
     show_progress: bool
