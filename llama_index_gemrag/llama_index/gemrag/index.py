@@ -116,6 +116,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     space_names: ClassVar[tuple[str, ...]] = GEMRAGBuilder.spaces
     config_cls = MemoryConfig
     builder_cls = GEMRAGBuilder
+    builder: GEMRAGBuilder
     retriever_cls = GEMRAGRetriever
     keywords = GEMRAGKeywords
     default_extractor = UtilityQuestionExtractor
@@ -214,8 +215,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         """The questions of nodes that are not embedded."""
         if len(state.chunk_layer.questions) or len(state.theme_layer.questions):
             return {}
-        builder: GEMRAGBuilder = self.builder  # type: ignore[assignment]
-        return run_steps(self.writer.in_one_generation(partial(builder.questions, nodes)))
+        return run_steps(self.writer.in_one_generation(partial(self.builder.questions, nodes)))
 
     def to_networkx(self, neighbours: int = 5) -> Any:
         """The memory as a `networkx.Graph` of chunks, themes and questions.

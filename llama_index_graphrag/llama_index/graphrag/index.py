@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.llms import LLM
 from llama_index.core.prompts.mixin import PromptMixinType
@@ -104,6 +104,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "entities")
     config_cls = GraphRAGConfig
     builder_cls = GraphRAGBuilder
+    builder: GraphRAGBuilder
     retriever_cls = GraphRAGRetriever
     keywords = GraphRAGKeywords
     default_extractor = EntityExtractor
@@ -143,12 +144,8 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             "clustering": LeidenClustering.paper(),
         }
 
-    @property
-    def _graph_builder(self) -> GraphRAGBuilder:
-        return cast(GraphRAGBuilder, self.builder)
-
     def _get_prompt_modules(self) -> PromptMixinType:
-        resolver = self._graph_builder.resolver
+        resolver = self.builder.resolver
         return {**super()._get_prompt_modules(), **({} if resolver is None else {"resolver": resolver})}
 
     @property
@@ -157,7 +154,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return run_steps(self.writer.in_one_generation(self._read_everything))
 
     def _read_everything(self) -> Steps[GraphRAGState]:
-        return (yield from self._graph_builder.parts.everything((yield from self.writer.recovered()).state))
+        return (yield from self.builder.parts.everything((yield from self.writer.recovered()).state))
 
     # -- communities and reports --------------------------------------------------------------------
 
@@ -229,7 +226,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return await arun_steps(self._write_reports())
 
     def _write_reports(self) -> Steps[int]:
-        yield from self.writer.revise(self._graph_builder.write_reports)
+        yield from self.writer.revise(self.builder.write_reports)
         return len(self.writer.state.failed)
 
     def rebuild(self) -> None:
@@ -246,7 +243,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     def _rebuild(self) -> Steps[None]:
         state = (yield from self.writer.recovered()).state
         if state.is_part:
-            yield from self.writer.revise(self._graph_builder.find_communities)
+            yield from self.writer.revise(self.builder.find_communities)
         else:
             yield from offload(state.everything.plans)
 
@@ -275,13 +272,13 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         counts: list[ImportedReports] = []
 
         def imported(state: GraphRAGState) -> Steps[GraphRAGState]:
-            whole = yield from self._graph_builder.parts.everything(state)
+            whole = yield from self.builder.parts.everything(state)
             units = [unit for unit in run.texts if unit in whole.graph.chunks]
             texts = yield from texts_of(units, self.storage.get_node)
             present = {unit for unit, text in texts.items() if text == run.texts[unit]}
             found, count = yield from offload(published_reports, run, whole.everything, present, whole.reports.keys())
             counts.append(count)
-            return (yield from self._graph_builder.keep_reports(whole.everything, found, state))
+            return (yield from self.builder.keep_reports(whole.everything, found, state))
 
         yield from self.writer.revise(imported)
         return counts[-1]
@@ -327,7 +324,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         if found is None or found.cut is None:
             return QuestionCost(0, 0, 0, corpus)
         plans = [found.view.planner.plan(community) for community in found.cut.communities]
-        writes = self._graph_builder.reports.by_model
+        writes = self.builder.reports.by_model
         known = found.view.known(self.writer.state.reports)
         missing = unwritten(plans, known) if writes and self.config.reports == "lazy" else []
         missing = missing[: keywords.get("max_reports", 20)]
@@ -353,7 +350,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         state = self.state if query is None else self.writer.state
         if query is not None:
-            state, query = run_steps(self._graph_builder.parts.drawn(state, query))
+            state, query = run_steps(self.builder.parts.drawn(state, query))
         view = state.view(selection.allowed(state.chunks)) if query is None else query.found.view
         shown = rows_to_show(view, query)
         return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), query)

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_args
 
 import numpy as np
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
@@ -101,6 +101,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     keywords = GraphRAGRetrieverKeywords
     options_cls = SearchConfig
     options: SearchConfig
+    _builder: GraphRAGBuilder
 
     def __init__(
         self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: "Unpack[GraphRAGRetrieverKeywords]"
@@ -171,10 +172,6 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return GraphRAGFound(view, near.ranking(near.scores, query.wanted), near=near)
 
     # -- reports ------------------------------------------------------------------------------------
-
-    @property
-    def _builder(self) -> GraphRAGBuilder:
-        return cast(GraphRAGBuilder, self._index.builder)
 
     def _write_reports(
         self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]

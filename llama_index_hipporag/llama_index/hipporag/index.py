@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledNode, PropertyGraphStore, Relation
@@ -82,6 +82,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     config_cls = GraphConfig
     config_is_fixed = True
     builder_cls = GraphBuilder
+    builder: GraphBuilder
     retriever_cls = HippoRAGRetriever
     keywords = HippoRAGKeywords
     default_extractor = OpenIEExtractor
@@ -157,8 +158,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         if query is not None:
-            builder = cast(GraphBuilder, self.builder)
-            query = replace(query, found=run_steps(builder.graph.drawn(query.found)))
+            query = replace(query, found=run_steps(self.builder.graph.drawn(query.found)))
         state = self.state if query is None else query.found.state
         allowed = selection.allowed(state.chunks)
         graph = state.visible(allowed) if query is None else query.found.graph

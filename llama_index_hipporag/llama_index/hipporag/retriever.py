@@ -114,6 +114,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     keywords = HippoRAGRetrieverKeywords
     options_cls = SearchConfig
     options: SearchConfig
+    _builder: GraphBuilder
 
     def __init__(self, index: Index, **kwargs: "Unpack[HippoRAGRetrieverKeywords]") -> None:
         super().__init__(index, **kwargs)
@@ -201,10 +202,6 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
             )
             for each in explained
         ]
-
-    @property
-    def _builder(self) -> GraphBuilder:
-        return cast(GraphBuilder, self._index.builder)
 
     def retrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
         """Answer many questions, with the same results as `retrieve`, by joint walks.

@@ -66,6 +66,7 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     config_cls = MRAGConfig
     config_is_fixed = True
     builder_cls = MRAGBuilder
+    builder: MRAGBuilder
     retriever_cls = MRAGRetriever
     keywords = MRAGKeywords
 
@@ -120,8 +121,7 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     @property
     def importance(self) -> NDArray[np.float64]:
         """The paper's importance score of each head over all nodes, shape (num_heads,), at least 0."""
-        builder: MRAGBuilder = self.builder  # type: ignore[assignment]
-        return importance(run_steps(builder.sums(run_steps(self.writer.recovered()).state)))
+        return importance(run_steps(self.builder.sums(run_steps(self.writer.recovered()).state)))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         state = self.state if query is None else query.found.state

@@ -18,7 +18,7 @@ from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
-from llama_index.pgrag.map_view import Asked, Gathered, MapView
+from llama_index.pgrag.map_view import Asked, Gathered
 from llama_index.pgrag.page import FoundForPage
 from llama_index.pgrag.path_nodes import ContextPath, Format, context_text, path_node, sources_of
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
@@ -164,6 +164,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     keywords = PGRAGRetrieverKeywords
     options_cls = SearchConfig
     options: SearchConfig
+    _builder: MapBuilder
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -183,9 +184,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
 
     def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
         if self.options.needs_vectors:
-            builder: MapBuilder = self._index.builder  # type: ignore[assignment]
             yield from self._index.writer.recovered()
-            for work in (yield from builder.embedding()):
+            for work in (yield from self._builder.embedding()):
                 yield from self._index.writer.revise(work)
         return (yield from super()._vector(bundle))
 
@@ -198,13 +198,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
             vectors = yield from embed_texts(model, texts)
             points = list(query_matrix(model, list(vectors), texts, len(question)))
         asked = Asked(question, texts, points)
-        found = yield from self._maps.gathered(query, asked, self.options)
+        found = yield from self._builder.maps.gathered(query, asked, self.options)
         return (yield from offload(self._ranked, found, asked, fallback))
-
-    @property
-    def _maps(self) -> MapView:
-        builder: MapBuilder = self._index.builder  # type: ignore[assignment]
-        return builder.maps
 
     def _ranked(self, found: Gathered, asked: Asked, fallback: str) -> Answer:
         options, query, near, names = self.options, found.query, found.near, found.names

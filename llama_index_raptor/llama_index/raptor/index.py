@@ -92,6 +92,7 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "summaries")
     config_cls = TreeConfig
     builder_cls = TreeBuilder
+    builder: TreeBuilder
     retriever_cls = RaptorRetriever
     keywords = RaptorKeywords
     default_summarizer = LLMSummarizer
@@ -162,11 +163,10 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         found = None if query is None else query.found
-        builder: TreeBuilder = self._builder  # type: ignore[assignment]
         if query is None or found is None:
             state = self.state
         else:
-            state = run_steps(builder.tree.drawn(found, [node for node, _ in query.answer]))
+            state = run_steps(self.builder.tree.drawn(found, [node for node, _ in query.answer]))
         state = state.only(selection.allowed(state.chunks))
         fetch = fetch_derived(state.written, self.storage.get_node)
         texts = run_steps(texts_of([*state.chunks.ids, *state.written], fetch))

@@ -66,6 +66,7 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     config_cls = SpRAGConfig
     config_is_fixed = True
     builder_cls = ContextBuilder
+    builder: ContextBuilder
     retriever_cls = SpRAGRetriever
     keywords = SpRAGKeywords
     default_extractor = AutoContext
@@ -123,18 +124,13 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
         -------
         The number of documents that are not described.
         """
-        run_steps(self.writer.revise(self._contexts.rebuild))
+        run_steps(self.writer.revise(self.builder.rebuild))
         return self._undescribed
 
     async def arebuild(self) -> int:
         """As :meth:`rebuild`."""
-        await arun_steps(self.writer.revise(self._contexts.rebuild))
+        await arun_steps(self.writer.revise(self.builder.rebuild))
         return self._undescribed
-
-    @property
-    def _contexts(self) -> ContextBuilder:
-        builder: ContextBuilder = self.builder  # type: ignore[assignment]
-        return builder
 
     @property
     def _undescribed(self) -> int:
@@ -143,12 +139,12 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     def header_of(self, node_id: str) -> str:
         """The header before a chunk, "" if it has none."""
         state = run_steps(self.writer.recovered()).state
-        return run_steps(self._contexts.with_headers(state, [node_id])).header(node_id)
+        return run_steps(self.builder.with_headers(state, [node_id])).header(node_id)
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         state = self.state if query is None else query.found.state
         keys = state.documents if state.is_whole else documents_to_show(state, query)
-        state = run_steps(self._contexts.with_documents(state, keys, selection)).only()
+        state = run_steps(self.builder.with_documents(state, keys, selection)).only()
         texts = run_steps(texts_of(chunks_to_show(state, query), self.storage.get_node))
         counters = self.storage.struct.counters
         if not selection.is_whole:  # stores do not count the chunks that pass

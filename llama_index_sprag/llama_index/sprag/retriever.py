@@ -133,6 +133,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     keywords = SpRAGRetrieverKeywords
     options_cls = SearchConfig
     options: SearchConfig
+    _builder: ContextBuilder
 
     def __init__(
         self, index: DerivedIndex[SpRAGConfig, SpRAGState], **kwargs: "Unpack[SpRAGRetrieverKeywords]"
@@ -161,11 +162,6 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     @property
     def _candidates(self) -> int:
         return max(self._wanted, self.options.candidates)
-
-    @property
-    def _builder(self) -> ContextBuilder:
-        builder: ContextBuilder = self._index.builder  # type: ignore[assignment]
-        return builder
 
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[SpRAGState] | None]:
         """A question to the current state, after the vectors that it needs have been made."""
