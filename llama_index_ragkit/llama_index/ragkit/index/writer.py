@@ -31,7 +31,7 @@ from llama_index.ragkit.index.preparation import Preparation, Vectors
 from llama_index.ragkit.index.query import LastQuery
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.write_checks import WriteChecks
-from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
+from llama_index.ragkit.index.write_plan import WritePlan, plan_write
 from llama_index.ragkit.llm.usage import counted
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.nested_arrays import nested, part_of
@@ -312,11 +312,12 @@ class IndexWriter(Generic[State]):
         known = yield from storage.manifest.entries_of(node.node_id for node in nodes)
         stored = (yield from storage.manifest.entries_of_documents(documents)) if replace else None
         rows = yield from storage.rows_of([node.node_id for node in nodes])
-        to_plan = [GivenNode(node.node_id, sort_key(node), bool(embed_text(node))) for node in nodes]
-        plan = plan_write(to_plan, known, rows, stored=stored, again=again)
+        keys = {node.node_id: sort_key(node) for node in nodes}
+        bare = {node.node_id for node in nodes if not embed_text(node)}
+        plan = plan_write(keys, bare, known, rows, stored=stored, again=again)
         whole = self._preparation.read_with(nodes, plan, given)
         if whole:
-            plan = plan_write(to_plan, known, rows, stored=stored, again={*again, *whole})
+            plan = plan_write(keys, bare, known, rows, stored=stored, again={*again, *whole})
         yield from self.checks.delete(plan.removed)
         is_build = not storage.struct.generation or storage.struct.building
         node_of = {node.node_id: node for node in nodes}
