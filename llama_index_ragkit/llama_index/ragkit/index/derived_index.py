@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar, overload
@@ -35,7 +36,7 @@ from llama_index.ragkit.html import Facts, InlinePage, Page, write
 from llama_index.ragkit.index.builder import Builder, Failure, stand_ins
 from llama_index.ragkit.index.contents import Config, State
 from llama_index.ragkit.index.description import describe_index
-from llama_index.ragkit.index.dry_run import DryRun, embedding_work
+from llama_index.ragkit.index.dry_run import components_without_llm, embedding_work
 from llama_index.ragkit.index.engines import NotAVectorStoreIndexError, engine_llm, llm_of_engine
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
@@ -908,9 +909,13 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         known = names_of(cls.keywords) - names_of(IndexKeywords) - {"summarizer"}
         check_keywords(f"{cls.__name__}.estimate", parameters, known)
         reads, writes = cls._of_a_build(extractor, summarizer)
-        derives = len(cls.space_names) > 1
-        run = DryRun(cls, reads, cls.rule_extractor, writes, parameters) if derives else None
-        return embedding_work(nodes, run, check_count("sample", sample, 1), limit)
+        check_count("sample", sample, 1)
+        if len(cls.space_names) == 1:  # nothing is derived from chunks
+            return embedding_work(nodes, None, True, sample, limit)
+        parts = components_without_llm(reads, cls.rule_extractor, writes, parameters)
+        build = None if parts is None else partial(cls, **parts)
+        is_exact = writes is None and (reads is None or not reads.needs_llm)
+        return embedding_work(nodes, build, is_exact, sample, limit)
 
 
 def check_method(owner: str, method: str, index: Any) -> None:

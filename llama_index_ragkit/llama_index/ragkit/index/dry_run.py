@@ -7,7 +7,6 @@ texts that share words are near, as for a real model, so that clusters have size
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,49 +27,38 @@ from llama_index.ragkit.storage.nodes import embed_text, sort_key
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.self_retrieval import can_measure
 
-__all__ = ["DryRun", "HashedWords", "embedding_work", "sample_of"]
+__all__ = ["HashedWords", "components_without_llm", "embedding_work", "sample_of"]
 
 _DIMENSION = 384
 _PROBE = 1  # text that tells models apart, once an index
 
 
-@dataclass(frozen=True)
-class DryRun:
-    """How to build an index of a class without a model.
+def components_without_llm(
+    extractor: NodeExtractor | None,
+    rules: Callable[[], NodeExtractor] | None,
+    summarizer: Summarizer | None,
+    parameters: Mapping[str, Any],
+) -> dict[str, Any] | None:
+    """The keywords of a build that needs no LLM, in place of those of one that may; None if there are none.
 
-    Attributes
+    Parameters
     ----------
-    build : the index class
-    extractor : that of the build, if the method has one
-    rules : makes the extractor without an LLM that stands in for one with; None if the method has none
-    summarizer : that of the build, if the method has one
-    parameters : further keywords of the build; components that need an LLM are left out
+    rules : makes the extractor that stands in for one with an LLM
+    parameters : further keywords; components that need an LLM are left out
     """
-
-    build: Callable[..., Any]
-    extractor: NodeExtractor | None
-    rules: Callable[[], NodeExtractor] | None
-    summarizer: Summarizer | None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether what is embedded depends on nothing but the texts."""
-        return self.summarizer is None and (self.extractor is None or not self.extractor.needs_llm)
-
-    def components(self) -> dict[str, Any] | None:
-        """The keywords of the build; None if it cannot do without an LLM."""
-        parts = {name: part for name, part in self.parameters.items() if not getattr(part, "needs_llm", False)}
-        if self.extractor is not None:
-            if self.extractor.needs_llm and self.rules is None:
-                return None
-            parts["extractor"] = self.rules() if self.extractor.needs_llm and self.rules else self.extractor
-        if self.summarizer is not None:
-            parts["summarizer"] = _Beginnings() if self.summarizer.needs_llm else self.summarizer
-        return parts
+    parts = {name: part for name, part in parameters.items() if not getattr(part, "needs_llm", False)}
+    if extractor is not None:
+        if extractor.needs_llm and rules is None:
+            return None
+        parts["extractor"] = rules() if extractor.needs_llm and rules else extractor
+    if summarizer is not None:
+        parts["summarizer"] = _Beginnings() if summarizer.needs_llm else summarizer
+    return parts
 
 
-def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, limit: int | None = None) -> Estimate:
+def embedding_work(
+    nodes: Sequence[BaseNode], build: Callable[..., Any] | None, is_exact: bool, sample: int, limit: int | None = None
+) -> Estimate:
     """The texts and tokens that a build over nodes embeds.
 
     Chunks are counted exactly. What is derived from them is counted over at most `sample` nodes, and multiplied by
@@ -78,7 +66,8 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, l
 
     Parameters
     ----------
-    run : None for a method that embeds nothing but chunks
+    build : makes an index of nodes without an LLM; None to count nothing but chunks
+    is_exact : whether what is embedded depends on nothing but the texts
     limit : tokens of a text that the model reads, see :func:`~llama_index.ragkit.llm.embeddings.most_tokens`: longer
         chunks count as their windows
     """
@@ -86,23 +75,22 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, l
     if not own:
         return Estimate()
     tokens = sum(map(count_tokens, [PROBE_TEXT, *own, *asked]))
-    of_chunks = Estimate(embedded_texts=_PROBE + len(own) + len(asked), embedded_tokens=tokens)
-    components = None if run is None else run.components()
-    if run is None or components is None:
-        return replace(of_chunks, embedding_is_exact=run is None)
+    work = Estimate(embedded_texts=_PROBE + len(own) + len(asked), embedded_tokens=tokens, embedding_is_exact=is_exact)
+    if build is None:
+        return work
     sampled = sample_of(nodes, sample)
     model = HashedWords(model_name="no model (estimate)", max_length=limit)
     copies = [node.model_copy(update={"embedding": None}) for node in sampled]
-    run.build(copies, embed_model=model, callback_manager=CallbackManager([]), **components)
+    build(copies, embed_model=model, callback_manager=CallbackManager([]))
     of_sample, asked_of_sample = _embedded(sampled, limit)
     share = len(own) / max(1, len(of_sample))
     known = [PROBE_TEXT, *of_sample, *asked_of_sample]
     texts = model.texts - len(known)
     derived = model.tokens - sum(map(count_tokens, known))
-    return of_chunks + Estimate(
+    return work + Estimate(
         embedded_texts=round(texts * share),
         embedded_tokens=round(derived * share),
-        embedding_is_exact=run.is_exact and len(sampled) == len(nodes),
+        embedding_is_exact=len(sampled) == len(nodes),
     )
 
 
