@@ -105,13 +105,7 @@ class PostprocessorKeywords(TypedDict, total=False):
 
 
 def check_keywords(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Reject keywords that a class does not have.
-
-    Raises
-    ------
-    TypeError
-        If a keyword is unknown.
-    """
+    """Reject keywords that a class does not have, with a `TypeError`."""
     known = sorted(known)
     unknown = sorted(set(given) - set(known))
     if unknown:
@@ -185,12 +179,7 @@ def _signature(function: Callable[..., Any], keywords: type, defaults: Mapping[s
 
 
 def check_components(method: str, given: Mapping[str, Any], *examples: Callable[[], NodeExtractor] | None) -> None:
-    """Check the components among the keywords of an index.
-
-    Parameters
-    ----------
-    method : that of the index
-    examples : extractors of the method, for the message
+    """Check the components among the keywords of an index; `examples` are extractors of the method, for the message.
 
     Raises
     ------
@@ -235,7 +224,6 @@ def choose_parameters(
 
     Parameters
     ----------
-    config_cls : a dataclass with a default for every parameter
     stored : what the index was built with; empty for a new one
     given : the user's values; None stands for no value, unless the parameter can be None
     fixed : whether stored parameters cannot be changed

@@ -37,13 +37,7 @@ Vectors = Mapping[str, NDArray[np.float32]]
 
 @dataclass
 class Preparation:
-    """Embeds the nodes of a write and reads them with the extractor.
-
-    Attributes
-    ----------
-    storage, resources, builder, method : see :class:`~llama_index.ragkit.index.writer.IndexWriter`
-    checks : of the index
-    """
+    """Embeds the nodes of a write and reads them with the extractor."""
 
     storage: IndexStorage
     resources: Resources
@@ -138,11 +132,8 @@ class Preparation:
         return entries
 
     def read_with(self, nodes: Sequence[BaseNode], plan: WritePlan, given: Collection[str]) -> list[str]:
-        """Ids of unchanged nodes that are read again, since their documents are read as wholes and have changed.
-
-        Parameters
-        ----------
-        given : ids of nodes whose extraction is in their metadata
+        """Ids of unchanged nodes that are read again, since their documents are read as wholes and have changed;
+        `given` are nodes whose extraction is in their metadata.
         """
         extractor = self.resources.extractor
         if extractor is None or not extractor.reads_documents:
@@ -198,10 +189,6 @@ def shared_vectors(storage: IndexStorage, nodes: Sequence[BaseNode]) -> Steps[di
 
     An index whose vectors are of other texts, such as chunks with headers, or in another data type, has none. A chunk
     whose embedded text differs from that of the docstore, for example without a key of its metadata, has none either.
-
-    Parameters
-    ----------
-    storage : of the index that needs them
     """
     found: dict[str, NDArray[np.float32]] = {}
     store = storage.context.index_store

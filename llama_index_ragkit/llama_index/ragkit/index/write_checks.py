@@ -18,12 +18,7 @@ __all__ = ["WriteChecks"]
 
 @dataclass
 class WriteChecks(Generic[State]):
-    """Compares the models, components and stores that an index is written and searched with to those of its build.
-
-    Attributes
-    ----------
-    storage, resources, builder, parameters, method : see :class:`~llama_index.ragkit.index.writer.IndexWriter`
-    """
+    """Compares the models, components and stores that an index is written and searched with to those of its build."""
 
     storage: IndexStorage
     resources: Resources
