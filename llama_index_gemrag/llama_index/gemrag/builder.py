@@ -320,15 +320,9 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         question: str,
         vector: NDArray[np.float32] | None,
     ) -> Steps[MemoryContents]:
-        """The contents with which a search along edges begins.
+        """The contents with which a search along edges begins, at `nodes`, whether they count or not.
 
-        Parameters
-        ----------
-        whole : the whole index, if it is in memory
-        nodes : where the search starts, whether they count or not
-        selection : which chunks count
-        wanted : how many nodes will be shown
-        vector : of the question, shape (dimension,); None without a question
+        `whole` is the whole index, if it is in memory; without a question there is no vector.
         """
         if self._vectors() is not None:
             return whole

@@ -38,7 +38,6 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
 
     Parameters
     ----------
-    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
     head_stores : the user's vector stores, one per head, which receive the heads of all nodes; None for none
 
     Raises
@@ -181,12 +180,7 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
     # -- reading ------------------------------------------------------------------------------------
 
     def sums(self, state: MRAGState) -> Steps[HeadSums]:
-        """The sums over all nodes, as last committed by any process.
-
-        Parameters
-        ----------
-        state : that of the last write
-        """
+        """The sums over all nodes, as last committed by any process; `state` is that of the last write."""
         if self.storage.space().whole() is not None:
             return state.sums
         yield from self.storage.commits.refresh()

@@ -61,9 +61,7 @@ class MRAGState:
     ) -> "MRAGState":
         """Compute the state from the vectors, head by head: time O(n d), memory of one head.
 
-        Parameters
-        ----------
-        sums : the sums, if the index has more nodes than these; None to compute them
+        `sums` are given if the index has more nodes than these.
         """
         if not len(chunks) or not heads:
             return cls(chunks, external=external)

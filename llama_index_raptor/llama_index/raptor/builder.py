@@ -45,7 +45,6 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     Parameters
     ----------
-    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
     clustering : groups the nodes of a layer; default :class:`~llama_index.raptor.GraphClustering`
 
     Attributes
