@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 from llama_index.core.llms import LLM
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import BaseNode, Document, IndexNode, TextNode
+from typing_extensions import Self, Unpack
 
 from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import PAPER_MEMORY, MemoryConfig, ThemeMethod
@@ -44,10 +45,6 @@ from llama_index.ragkit.storage.derived_nodes import fetch_derived, texts_of
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_choice
-
-if TYPE_CHECKING:
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from typing_extensions import Self, Unpack
 
 __all__ = ["GEMRAGIndex", "GEMRAGStruct"]
 
@@ -250,7 +247,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     @classmethod
     def embedding_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         sample: int,
@@ -266,7 +263,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     @classmethod
     def _writing_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         llm: LLM | None,

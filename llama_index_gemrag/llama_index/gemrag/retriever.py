@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore
+from typing_extensions import Unpack
 
 from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import PAPER_RANKING, MemoryConfig, MemorySearchConfig
@@ -25,9 +26,6 @@ from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 from llama_index.ragkit.vectors.snapshot import Mask
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["GEMRAGRetriever"]
 
@@ -114,7 +112,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         return {"mode": "argmax", "similarity_top_k": 4, **PAPER_RANKING}
 
     def __init__(
-        self, index: DerivedIndex[MemoryConfig, GEMRAGState], **kwargs: "Unpack[GEMRAGRetrieverKeywords]"
+        self, index: DerivedIndex[MemoryConfig, GEMRAGState], **kwargs: Unpack[GEMRAGRetrieverKeywords]
     ) -> None:
         super().__init__(index, **kwargs)
         options, ranking = self.options, self.options.ranking(index.config.paper)

@@ -1,12 +1,14 @@
 """`GraphRAGIndex`: statements about entities, and communities of these (Edge et al. 2024, arXiv 2404.16130)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.llms import LLM
 from llama_index.core.prompts.mixin import PromptMixinType
+from llama_index.core.schema import BaseNode, Document, IndexNode
+from typing_extensions import Self, Unpack
 
 from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
@@ -44,12 +46,6 @@ from llama_index.ragkit.llm.completion import known_llm
 from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
 from llama_index.ragkit.text.tokens import count_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from typing_extensions import Self, Unpack
 
 __all__ = ["GraphRAGIndex", "GraphRAGStruct"]
 
@@ -292,7 +288,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     @classmethod
     def _writing_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         llm: LLM | None,
@@ -303,7 +299,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             return Estimate()
         return work_of_reports(nodes, summarizer, llm, config)
 
-    def estimate_question(self, question: str, **kwargs: "Unpack[GraphRAGRetrieverKeywords]") -> QuestionCost:
+    def estimate_question(self, question: str, **kwargs: Unpack[GraphRAGRetrieverKeywords]) -> QuestionCost:
         """What a question about the whole would cost with :class:`ReportMapReduce`, without calling an LLM.
 
         Parameters

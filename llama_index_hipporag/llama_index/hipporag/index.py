@@ -1,13 +1,15 @@
 """`HippoRAGIndex`: a knowledge graph over passages (Gutierrez et al., NeurIPS 2024, arXiv 2405.14831)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledNode, PropertyGraphStore, Relation
+from llama_index.core.schema import BaseNode, Document, IndexNode
 from scipy.sparse import triu
+from typing_extensions import Self, Unpack
 
 from llama_index.hipporag.builder import GraphBuilder
 from llama_index.hipporag.config import PAPER_GRAPHS, GraphConfig, Version
@@ -25,12 +27,6 @@ from llama_index.ragkit.steps import arun_steps, call, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, texts_of
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import chosen
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from typing_extensions import Self, Unpack
 
 __all__ = ["HippoRAGIndex", "HippoRAGStruct"]
 

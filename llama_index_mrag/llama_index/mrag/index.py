@@ -1,11 +1,14 @@
 """`MRAGIndex`: an index with one embedding space per attention head (Besta et al. 2024, arXiv 2406.05085)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import BaseNode, Document, IndexNode
 from numpy.typing import NDArray
+from typing_extensions import Self, Unpack
 
 from llama_index.mrag.builder import MRAGBuilder
 from llama_index.mrag.config import MRAGConfig
@@ -20,12 +23,6 @@ from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, Selection
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from typing_extensions import Self, Unpack
 
 __all__ = ["MRAGIndex", "MRAGStruct"]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore
+from typing_extensions import Unpack
 
 from llama_index.mrag.config import PAPER_SEARCHES, MRAGConfig, SearchConfig, Version
 from llama_index.mrag.explanation import MRAGExplanation, explain
@@ -18,9 +19,6 @@ from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, off
 from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.validation import chosen
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["MRAGRetriever"]
 

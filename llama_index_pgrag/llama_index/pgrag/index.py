@@ -1,9 +1,12 @@
 """`PGRAGIndex`: an index of mind maps whose facts are linked across documents (Liang et al. 2024, arXiv 2405.16933)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from llama_index.core.schema import BaseNode, Document, IndexNode
+from typing_extensions import Self, Unpack
 
 from llama_index.pgrag.builder import MapBuilder, embeds_cells
 from llama_index.pgrag.config import PAPER_INDEX, PGRAGConfig
@@ -30,12 +33,6 @@ from llama_index.ragkit.extras import need
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from typing_extensions import Self, Unpack
 
 __all__ = ["PGRAGIndex", "PGRAGStruct"]
 
@@ -131,7 +128,7 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     @classmethod
     def embedding_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         sample: int,

@@ -13,6 +13,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import Unpack
 
 from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
@@ -38,9 +39,6 @@ from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
 

@@ -6,6 +6,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.llms import LLM
+from llama_index.core.schema import BaseNode, Document, IndexNode
+from typing_extensions import Self, Unpack
 
 from llama_index.ragkit import (
     DerivedIndex,
@@ -34,10 +36,6 @@ from llama_index.raptor.page import page_of
 from llama_index.raptor.retriever import RaptorRetriever
 from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree import Tree
-
-if TYPE_CHECKING:
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from typing_extensions import Self, Unpack
 
 __all__ = ["RaptorIndex", "RaptorStruct"]
 
@@ -140,7 +138,7 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     @classmethod
     def _writing_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         llm: LLM | None,

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.schema import NodeWithScore
+from typing_extensions import Unpack
 
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.index.results import deepened
@@ -18,9 +19,6 @@ from llama_index.raptor.search.node_scores import NodeScores, as_results
 from llama_index.raptor.search.tree_search import search_collapsed_tree, traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
 from llama_index.raptor.tree_view import RaptorContents
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["RaptorRetriever"]
 

@@ -1,7 +1,11 @@
 """`SpRAGIndex`: chunks with the context of their documents (SuperpoweredAI 2024: spRAG, later dsRAG)."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
+
+from llama_index.core.schema import BaseNode, Document, IndexNode
+from typing_extensions import Self, Unpack
 
 from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, NodeExtractor, Selection, register_index
 from llama_index.ragkit.html import Page
@@ -17,12 +21,6 @@ from llama_index.sprag.keywords import SpRAGKeywords, SpRAGRetrieverKeywords
 from llama_index.sprag.page import chunks_to_show, documents_to_show, page_of
 from llama_index.sprag.retriever import SpRAGRetriever
 from llama_index.sprag.state import SpRAGState
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from typing_extensions import Self, Unpack
 
 __all__ = ["SpRAGIndex", "SpRAGStruct"]
 
@@ -73,7 +71,7 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     rule_extractor = RuleContext
 
     @classmethod
-    def _components(cls, given: "Mapping[str, Any]") -> dict[str, Any]:
+    def _components(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         chosen = super()._components(given)
         if "fallback" in chosen:  # it must find the documents that the extractor finds
             chosen["fallback"] = _rules_like(chosen["extractor"])

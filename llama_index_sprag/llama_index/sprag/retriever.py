@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -12,6 +12,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import Unpack
 
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.errors import (
@@ -45,9 +46,6 @@ from llama_index.sprag.segment_search import (
     find_segments,
 )
 from llama_index.sprag.state import SpRAGState
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["QueriesReply", "SpRAGFound", "SpRAGRetriever"]
 
@@ -135,9 +133,7 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     options: SearchConfig
     _builder: ContextBuilder
 
-    def __init__(
-        self, index: DerivedIndex[SpRAGConfig, SpRAGState], **kwargs: "Unpack[SpRAGRetrieverKeywords]"
-    ) -> None:
+    def __init__(self, index: DerivedIndex[SpRAGConfig, SpRAGState], **kwargs: Unpack[SpRAGRetrieverKeywords]) -> None:
         super().__init__(index, **kwargs)
         reranker = kwargs.get("reranker")
         if reranker is not None and not isinstance(reranker, BaseNodePostprocessor):

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar, overload
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar, overload
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -27,6 +27,7 @@ from llama_index.core.storage.docstore.types import RefDocInfo
 from llama_index.core.storage.index_store.simple_index_store import SimpleIndexStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
+from typing_extensions import Self
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
@@ -73,9 +74,6 @@ from llama_index.ragkit.storage.nodes import check_nodes, refuse_unstorable, wit
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.struct import DerivedStruct, reading_struct
 from llama_index.ragkit.validation import check_choice, check_count
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["DerivedIndex", "check_method", "nodes_of"]
 
@@ -461,7 +459,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         callback_manager: CallbackManager | None = None,
         transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
-    ) -> "Self":
+    ) -> Self:
         """Build an index from documents, as `VectorStoreIndex.from_documents` does.
 
         Random ids of the nodes are replaced by ids derived from their content, and document hashes are stored last:
@@ -481,7 +479,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         callback_manager: CallbackManager | None = None,
         transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
-    ) -> "Self":
+    ) -> Self:
         """As :meth:`from_documents`."""
         index = cls([], None, None, storage_context, callback_manager, transformations, show_progress, **kwargs)
         await arun_steps(resumable(index.index_struct.uid, index._build_from_documents(documents)))
