@@ -35,16 +35,10 @@ class Theme(NamedTuple):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """The rows of the members of each theme among the chunks.
+    """The rows of the members of each theme among the chunks."""
 
-    Attributes
-    ----------
-    rows : the rows of all members, theme by theme; -1 for a missing member
-    starts : the place of the first member of each theme in `rows`; a theme has at least one
-    """
-
-    rows: NDArray[np.intp]
-    starts: NDArray[np.intp]
+    rows: NDArray[np.intp]  # of all members, theme by theme; -1 for a missing member
+    starts: NDArray[np.intp]  # the place of the first member of each theme in `rows`; a theme has at least one
 
     @classmethod
     def of(cls, themes: Iterable[Sequence[str]], rows_of: Callable[[Sequence[str]], NDArray[np.intp]]) -> "MemberRows":

@@ -65,25 +65,14 @@ class QueriesReply(Reply):
 
 @dataclass(frozen=True)
 class SpRAGFound:
-    """The result of a search.
-
-    Attributes
-    ----------
-    state : the state that was searched
-    queries : the queries that represented the question
-    near : for each query the nearness of every chunk
-    rankings : for each query the best chunks
-    segments : in `mode="segments"`, best first
-    ranking : in `mode="chunks"`, chunks with their scores, best first
-    fallback : which part of the method was not used, and why; empty otherwise
-    """
+    """The result of a search."""
 
     state: SpRAGState
-    queries: Sequence[str]
-    near: Sequence[Nearness]
-    rankings: Sequence[RankedChunks]
-    segments: Sequence[FoundSegment]
-    ranking: Sequence[tuple[str, float]]
+    queries: Sequence[str]  # that represented the question
+    near: Sequence[Nearness]  # of every chunk, for each query
+    rankings: Sequence[RankedChunks]  # the best chunks for each query
+    segments: Sequence[FoundSegment]  # in `mode="segments"`, best first
+    ranking: Sequence[tuple[str, float]]  # in `mode="chunks"`, best first
     fallback: str = ""
 
     @property

@@ -917,16 +917,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
 
 def check_method(owner: str, method: str, index: Any) -> None:
-    """Check that an object is an index of a method.
-
-    Parameters
-    ----------
-    owner : name of the class that received the index
-
-    Raises
-    ------
-    ConfigurationError
-    """
+    """Refuse an object that is no index of a method; `owner` is the name of the class that received it."""
     if not isinstance(index, DerivedIndex) or index.method != method:
         found = type(index).__name__ if not isinstance(index, type) else f"the class {index.__name__} itself"
         raise ConfigurationError(f"{owner} needs an index of the method {method!r}, not {found}.")

@@ -41,10 +41,8 @@ def components_without_llm(
 ) -> dict[str, Any] | None:
     """The keywords of a build that needs no LLM, in place of those of one that may; None if there are none.
 
-    Parameters
-    ----------
-    rules : makes the extractor that stands in for one with an LLM
-    parameters : further keywords; components that need an LLM are left out
+    `rules` makes the extractor that stands in for one with an LLM. Of `parameters`, components that need one are left
+    out.
     """
     parts = {name: part for name, part in parameters.items() if not getattr(part, "needs_llm", False)}
     if extractor is not None:

@@ -145,10 +145,8 @@ def without_engine_keywords(given: Mapping[str, Any], own: Collection[str]) -> d
 def show_keywords(cls: type, methods: Mapping[str, type], defaults: Mapping[str, Any] | None = None) -> None:
     """Write keywords into the signatures of a class and its methods, for `help()` and editors.
 
-    Parameters
-    ----------
-    methods : name of a method that takes `**kwargs` -> the `TypedDict` of these; "__init__" is the class itself
-    defaults : values of keywords that have a default; `...` stands for the others
+    `methods` has the `TypedDict` of each method that takes `**kwargs`; "__init__" is the class itself. `...` stands for
+    the defaults that are not given.
     """
     for name, keywords in methods.items():
         if name == "__init__":

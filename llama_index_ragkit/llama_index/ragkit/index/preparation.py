@@ -97,18 +97,10 @@ class Preparation:
         written: Sequence[BaseNode],
         again: Collection[str],
     ) -> Steps[dict[str, NodeEntry]]:
-        """Manifest entries by node id, with the results of the extractor.
+        """Manifest entries by node id, with the results of the extractor; `written` has unchanged nodes too.
 
-        Parameters
-        ----------
-        written : all nodes of the write, among them unchanged ones
-        again : ids of nodes that failed before
-
-        Raises
-        ------
-        LanguageModelError
-            If the extractor failed at every one of several nodes, or documents, none of which failed before, and the
-            model gave no reply to any.
+        It is an error if the extractor failed at every one of several nodes, or documents, none of which failed before,
+        and the model gave no reply to any.
         """
         entries = {node.node_id: NodeEntry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
         todo = [node for node in nodes if node.node_id not in given and embed_text(node)]

@@ -135,10 +135,7 @@ def incomplete_struct(
 ) -> DerivedStruct | None:
     """The struct of an index of this kind whose build ended early, or that was never written to; None if there is none.
 
-    Raises
-    ------
-    ConfigurationError
-        If it was built with other parameters.
+    One with other parameters is refused.
     """
     for struct in context.index_store.index_structs():
         if type(struct) is not struct_cls or struct.uid in _held or (struct.generation and not struct.building):
