@@ -145,14 +145,13 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         config: TreeConfig,
         assumed: Mapping[str, float],
     ) -> Estimate:
-        writes = summarizer or LLMSummarizer()
-        if not writes.needs_llm:
+        if summarizer is None or not summarizer.needs_llm:
             return Estimate()
         below, tokens = float(len(nodes)), float(sum(count_tokens(plain_text(node)) for node in nodes))
         calls = prompt = reply = 0.0
         while below > 1:
             layer = max(1.0, below / assumed["cluster_size"])
-            one = writes.estimate(tokens / layer, below / layer, config.summary_tokens, known_llm(llm))
+            one = summarizer.estimate(tokens / layer, below / layer, config.summary_tokens, known_llm(llm))
             calls += layer * one.calls
             prompt += layer * one.prompt_tokens
             reply += layer * one.completion_tokens

@@ -829,11 +829,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         nodes = nodes_of(documents, transformations)
         assumed = {name: parameters.pop(name, default) for name, default in cls.assumed.items()}
         work = cls.embedding_work(nodes, extractor, summarizer, sample, parameters)
-        extractor, summarizer = cls._of_a_build(extractor, summarizer)
-        if extractor is not None:
-            work += extractor.estimate(nodes, llm)
         config = choose_parameters(cls.config_cls, {}, cls._parameters(parameters), fixed=False)
-        work += cls._writing_work(nodes, extractor, summarizer, llm, cls._with_all_texts(config), assumed)
+        work += cls.llm_work(nodes, extractor, summarizer, llm, cls._with_all_texts(config), assumed)
         return work.priced(prices)
 
     @classmethod
@@ -844,17 +841,21 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         summarizer: Summarizer | None,
         llm: LLM | None,
         config: Config | None = None,
+        assumed: Mapping[str, float] | None = None,
     ) -> Estimate:
         """What a build over nodes asks of the LLM; see :meth:`estimate`.
 
         Parameters
         ----------
-        extractor, summarizer : those of the index
+        extractor, summarizer : those of the index; None for its defaults
         llm : its system prompt counts too
         config : the parameters of the index [their defaults]
+        assumed : what only a build shows [see the attribute]
         """
-        reading = Estimate() if extractor is None else extractor.estimate(nodes, llm)
-        return reading + cls._writing_work(nodes, extractor, summarizer, llm, config or cls.config_cls(), cls.assumed)
+        extractor, summarizer = cls._of_a_build(extractor, summarizer)
+        given = config or cls.config_cls(), assumed or cls.assumed
+        writing = cls._writing_work(nodes, extractor, summarizer, llm, *given)
+        return writing if extractor is None else writing + extractor.estimate(nodes, llm)
 
     @classmethod
     def _writing_work(
