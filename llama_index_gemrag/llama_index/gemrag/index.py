@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -49,7 +48,6 @@ from llama_index.ragkit.validation import check_choice
 __all__ = ["GEMRAGIndex", "GEMRAGStruct"]
 
 
-@dataclass
 class GEMRAGStruct(DerivedStruct):
     """The struct of a :class:`GEMRAGIndex`."""
 

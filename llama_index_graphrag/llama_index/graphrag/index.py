@@ -1,7 +1,7 @@
 """`GraphRAGIndex`: statements about entities, and communities of these (Edge et al. 2024, arXiv 2404.16130)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -52,7 +52,6 @@ __all__ = ["GraphRAGIndex", "GraphRAGStruct"]
 _NUMBER = 4  # tokens of the number before a statement
 
 
-@dataclass
 class GraphRAGStruct(DerivedStruct):
     """The struct of a :class:`GraphRAGIndex`."""
 

@@ -1,7 +1,7 @@
 """`HippoRAGIndex`: a knowledge graph over passages (Gutierrez et al., NeurIPS 2024, arXiv 2405.14831)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,7 +33,6 @@ __all__ = ["HippoRAGIndex", "HippoRAGStruct"]
 _BATCH = 1000  # nodes or relations in one call of a property graph store
 
 
-@dataclass
 class HippoRAGStruct(DerivedStruct):
     """The struct of a :class:`HippoRAGIndex`."""
 

@@ -1,7 +1,6 @@
 """`MRAGIndex`: an index with one embedding space per attention head (Besta et al. 2024, arXiv 2406.05085)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -27,7 +26,6 @@ from llama_index.ragkit.storage.derived_nodes import texts_of
 __all__ = ["MRAGIndex", "MRAGStruct"]
 
 
-@dataclass
 class MRAGStruct(DerivedStruct):
     """The struct of a :class:`MRAGIndex`."""
 

@@ -1,7 +1,6 @@
 """`PGRAGIndex`: an index of mind maps whose facts are linked across documents (Liang et al. 2024, arXiv 2405.16933)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -37,7 +36,6 @@ from llama_index.ragkit.storage.derived_nodes import texts_of
 __all__ = ["PGRAGIndex", "PGRAGStruct"]
 
 
-@dataclass
 class PGRAGStruct(DerivedStruct):
     """The struct of a :class:`PGRAGIndex`."""
 

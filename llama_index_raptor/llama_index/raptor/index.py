@@ -1,7 +1,6 @@
 """`RaptorIndex`: an index with a tree of summaries over chunks (Sarthi et al., ICLR 2024, arXiv 2401.18059)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,7 +39,6 @@ from llama_index.raptor.tree import Tree
 __all__ = ["RaptorIndex", "RaptorStruct"]
 
 
-@dataclass
 class RaptorStruct(DerivedStruct):
     """The struct of a :class:`RaptorIndex`."""
 

@@ -1,7 +1,6 @@
 """`SpRAGIndex`: chunks with the context of their documents (SuperpoweredAI 2024: spRAG, later dsRAG)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from llama_index.core.schema import BaseNode, Document, IndexNode
@@ -25,7 +24,6 @@ from llama_index.sprag.state import SpRAGState
 __all__ = ["SpRAGIndex", "SpRAGStruct"]
 
 
-@dataclass
 class SpRAGStruct(DerivedStruct):
     """The struct of a :class:`SpRAGIndex`."""
 

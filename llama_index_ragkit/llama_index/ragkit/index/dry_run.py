@@ -13,14 +13,12 @@ import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks.base import CallbackManager
-from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode
 
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.index.advantage import taken_out
-from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.embeddings import PROBE_TEXT, cut_windows
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.nodes import embed_text, sort_key
@@ -176,15 +174,6 @@ class _Beginnings(Summarizer):
         return {"class": type(self).__name__}
 
     @immediate
-    def summarize(
-        self,
-        texts: Sequence[str],
-        *,
-        max_tokens: int,
-        embed_model: BaseEmbedding,
-        llm: LLM | None = None,
-        cache: ExtractionCache | None = None,
-        user: str = "",
-    ) -> tuple[str, list[str]]:
+    def summarize(self, texts: Sequence[str], *, max_tokens: int, **others: Any) -> tuple[str, list[str]]:
         each = max(1, 3 * max_tokens // (4 * max(1, len(texts))))  # words; about 3 for 4 tokens
         return "\n".join(" ".join(text.split()[:each]) for text in texts), []
