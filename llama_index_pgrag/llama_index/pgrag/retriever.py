@@ -285,17 +285,11 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         return await arun_steps(self._context(query, form, documents))
 
     def _context(self, question: QueryType, form: Format, documents: bool) -> Steps[str]:
-        bundle = as_bundle(question)
-        vector = yield from self._vector(bundle)
-        paths = yield from self._index.writer.in_one_generation(partial(self._context_paths, bundle, vector))
+        nothing: list[ContextPath] = []
+        paths = yield from self._about(as_bundle(question), self._context_paths, nothing)
         return context_text(paths, form, documents)
 
-    def _context_paths(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[list[ContextPath]]:
-        query = yield from self._query(bundle, vector)
-        if query is None:
-            return []
-        answer = yield from self._search(query)
-        self._report(query, answer)
+    def _context_paths(self, query: Query[PseudoGraph], answer: Answer) -> Steps[list[ContextPath]]:
         kept = {result.node.node_id for result in (yield from self._paths(answer))}
         shown = [result for result in answer.results if result.fact.id in kept]
         return [ContextPath(result.fact.path, tuple(result.documents), result.score) for result in shown]
