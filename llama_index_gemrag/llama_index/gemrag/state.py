@@ -71,23 +71,14 @@ class MemberRows:
 
 @dataclass(frozen=True)
 class GEMRAGState:
-    """The whole memory, or the part that one question needs.
+    """The whole memory, or the part that one question needs."""
 
-    Attributes
-    ----------
-    chunk_layer, theme_layer : chunks, and written themes, with their questions
-    themes : every theme by id, including unwritten ones (after a delete or a failure)
-    written : the records of the written themes by id
-    outside : the nodes of a part that do not count; None if this is the whole memory
-    known_members : the :attr:`member_rows`, if they are known already
-    """
-
-    chunk_layer: Layer = field(default_factory=Layer)
-    theme_layer: Layer = field(default_factory=Layer)
-    themes: Mapping[str, Theme] = field(default_factory=dict)
-    written: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    outside: Collection[str] | None = None
-    known_members: MemberRows | None = None
+    chunk_layer: Layer = field(default_factory=Layer)  # chunks with their questions
+    theme_layer: Layer = field(default_factory=Layer)  # written themes with their questions
+    themes: Mapping[str, Theme] = field(default_factory=dict)  # by id, unwritten ones too (after a delete or a failure)
+    written: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # the records of written themes by id
+    outside: Collection[str] | None = None  # the nodes of a part that do not count; None for the whole memory
+    known_members: MemberRows | None = None  # the `member_rows`, if they are known already
 
     @classmethod
     def of(

@@ -106,14 +106,7 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
         return ChunkScores(result.state.chunks, result.nearness.scores, [Structure(result.added(), "votes")])
 
     def _explanations(self, found: FoundByVote, nodes: Sequence[NodeWithScore]) -> Steps[list[MRAGExplanation]]:
-        return (yield from offload(_explained, found, nodes))
+        return (yield from offload(explain, found.result, nodes, found.fallback))
 
     def _on_page(self, found: FoundByVote) -> VoteResult:
         return found.result
-
-
-def _explained(found: FoundByVote, nodes: Sequence[NodeWithScore]) -> list[MRAGExplanation]:
-    return [
-        explain(found.result, each.node.node_id, each.node.get_content(), each.get_score(), found.fallback)
-        for each in nodes
-    ]

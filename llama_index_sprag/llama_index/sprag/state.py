@@ -24,24 +24,16 @@ __all__ = ["SpRAGState"]
 class SpRAGState:
     """Chunks and the documents that they form: all of an index, or the part that a question needs.
 
-    Attributes
-    ----------
-    chunks : vectors of chunks with their headers, if they have one
-    documents : by key; in a part, those that were read
-    document_of : chunk -> key of its document; in a part, for the chunks near to the question and those of `documents`
-    headers : chunk -> its header, for chunks that have one
-    plain : known vectors, without header, of chunks that have one
-    lexical : the terms of chunks and headers; None in a part
-    passing : chunks of documents that may be shown; None for all
+    In a part, `documents` are those that were read, and `document_of` has the chunks near to the question and theirs.
     """
 
-    chunks: Snapshot = field(default_factory=Snapshot.empty)
-    documents: Mapping[str, DocumentEntry] = field(default_factory=dict)
-    document_of: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    plain: Snapshot = field(default_factory=Snapshot.empty)
-    lexical: LexicalIndex | None = None
-    passing: frozenset[str] | None = None
+    chunks: Snapshot = field(default_factory=Snapshot.empty)  # vectors of chunks with their headers, if they have one
+    documents: Mapping[str, DocumentEntry] = field(default_factory=dict)  # by key
+    document_of: Mapping[str, str] = field(default_factory=dict)  # chunk -> key of its document
+    headers: Mapping[str, str] = field(default_factory=dict)  # of the chunks that have one
+    plain: Snapshot = field(default_factory=Snapshot.empty)  # known vectors, without header, of chunks that have one
+    lexical: LexicalIndex | None = None  # the terms of chunks and headers; None in a part
+    passing: frozenset[str] | None = None  # chunks of documents that may be shown; None for all
 
     @property
     def is_whole(self) -> bool:
