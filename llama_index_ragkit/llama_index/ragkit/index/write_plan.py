@@ -22,23 +22,16 @@ AT_ONCE = 1_000
 class WritePlan:
     """What a write does with each new and each stored node.
 
-    Attributes
-    ----------
-    write : ids of the nodes to be embedded and stored, in the order given: new, changed, or to be repeated
-    read : those of `write` that the extractor reads
-    repeated : those of `write` that are stored unchanged already: requested again, or left by an incomplete write
-    reused : entries of unchanged nodes of `write` whose extraction is kept: an incomplete write stored it, with or
-        without a vector
-    changed : old entries of nodes whose content changed
-    obsolete : entries of stored nodes of the documents that are not among the new nodes
+    `repeated` are stored unchanged already: requested again, or left by an incomplete write. `reused` are unchanged
+    nodes whose extraction is kept: an incomplete write stored it, with or without a vector.
     """
 
-    write: Sequence[str]
-    read: Sequence[str]
-    repeated: Mapping[str, NodeEntry] = field(default_factory=dict)
-    reused: Mapping[str, NodeEntry] = field(default_factory=dict)
-    changed: Mapping[str, NodeEntry] = field(default_factory=dict)
-    obsolete: Mapping[str, NodeEntry] = field(default_factory=dict)
+    write: Sequence[str]  # to be embedded and stored, in the order given: new, changed, or to be repeated
+    read: Sequence[str]  # those of `write` that the extractor reads
+    repeated: Mapping[str, NodeEntry] = field(default_factory=dict)  # of `write`
+    reused: Mapping[str, NodeEntry] = field(default_factory=dict)  # of `write`
+    changed: Mapping[str, NodeEntry] = field(default_factory=dict)  # old entries of nodes whose content changed
+    obsolete: Mapping[str, NodeEntry] = field(default_factory=dict)  # of the documents, and not among the new nodes
 
     @property
     def removed(self) -> dict[str, NodeEntry]:
