@@ -122,9 +122,7 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
         state = self.state if query is None else query.found.state
         allowed = selection.allowed(state.chunks)
         nodes: int | None = state.sums.count if allowed is None else int(np.count_nonzero(allowed))
-        if (
-            selection.filters is not None and self.storage.space().whole() is None
-        ):  # only some of the nodes are in memory
+        if selection.filters is not None and not self.storage.is_whole:  # only some of the nodes are in memory
             nodes = None
         state = state.only(allowed) if query is None else state
         texts = run_steps(texts_of(nodes_to_show(state, query), self.storage.get_node))
