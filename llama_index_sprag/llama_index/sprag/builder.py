@@ -86,7 +86,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         Repairs what an interrupted write has left: chunks without a row get one without a header, so that the next
         write to their document embeds them again.
         """
-        if self.storage.space().whole() is None:
+        if not self.storage.is_whole:
             return SpRAGState()
         entries = yield from self.storage.manifest.entries()
         rows = dict((yield from self._rows.all_chunks()))
