@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.schema import BaseNode
 
@@ -116,18 +115,8 @@ class HashedWords(BaseEmbedding):
     """An embedding model without weights, which counts texts and tokens, and gives vectors of hashed words."""
 
     max_length: int | None = None
-    _texts: int = PrivateAttr(default=0)
-    _tokens: int = PrivateAttr(default=0)
-
-    @property
-    def texts(self) -> int:
-        """How many texts it was given."""
-        return self._texts
-
-    @property
-    def tokens(self) -> int:
-        """Their tokens."""
-        return self._tokens
+    texts: int = 0  # how many it was given
+    tokens: int = 0  # of these
 
     # The public methods, so that nobody's callbacks and events hear of texts that no model has read.
 
@@ -146,8 +135,8 @@ class HashedWords(BaseEmbedding):
         return self._vector(query)
 
     def _vector(self, text: str) -> list[float]:
-        self._texts += 1
-        self._tokens += count_tokens(text)
+        self.texts += 1
+        self.tokens += count_tokens(text)
         vector = np.full(_DIMENSION, 1e-3)
         for word in text.casefold().split():
             vector[zlib.crc32(word.encode()) % _DIMENSION] += 1
