@@ -242,15 +242,15 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _components(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords of :class:`Resources`, with the defaults of the method."""
         chosen = {name: value for name, value in given.items() if name in _OF_RESOURCES and value is not None}
-        for role, default in (("extractor", cls.default_extractor), ("summarizer", cls.default_summarizer)):
-            if role not in chosen and default is not None:
-                chosen[role] = default()
-        if given.get("fallback", "rules") is not None:
-            check_choice("fallback", given.get("fallback", "rules"), ("rules",))
+        extractor, summarizer = cls._of_a_build(chosen.get("extractor"), chosen.get("summarizer"))
+        chosen.update(extractor=extractor, summarizer=summarizer)
+        fallback = given.get("fallback", "rules")
+        if fallback is not None:
+            check_choice("fallback", fallback, ("rules",))
             chosen["falls_back"] = True
-            if cls.rule_extractor is not None and "extractor" in chosen and chosen["extractor"].needs_llm:
+            if cls.rule_extractor is not None and extractor is not None and extractor.needs_llm:
                 chosen["fallback"] = cls.rule_extractor()
-            if cls.rule_summarizer is not None and "summarizer" in chosen and chosen["summarizer"].needs_llm:
+            if cls.rule_summarizer is not None and summarizer is not None and summarizer.needs_llm:
                 chosen["fallback_summarizer"] = cls.rule_summarizer()
         return chosen
 
@@ -261,11 +261,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         A loaded index ignores an extractor of another method, since `load_indices_from_storage` passes one to all.
         """
         extractor = given.get("extractor")
-        if (
-            loading
-            and getattr(extractor, "method", "") not in ("", cls.method)
-            and isinstance(extractor, NodeExtractor)
-        ):
+        if loading and isinstance(extractor, NodeExtractor) and extractor.method not in ("", cls.method):
             given = {name: value for name, value in given.items() if name != "extractor"}
         check_components(cls.method, given, cls.default_extractor, cls.rule_extractor)
         return dict(given)
