@@ -13,12 +13,13 @@ from typing_extensions import Self, Unpack
 
 from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import PAPER_MEMORY, MemoryConfig, ThemeMethod
-from llama_index.gemrag.export import to_graph
 from llama_index.gemrag.extraction.question_extractor import KeyphraseQuestionExtractor, UtilityQuestionExtractor
+from llama_index.gemrag.graph.memory_graph import strongest_edges, unit_rows
 from llama_index.gemrag.group_reader import GroupReader
 from llama_index.gemrag.keywords import GEMRAGKeywords, GEMRAGRetrieverKeywords
 from llama_index.gemrag.memory_rows import MemoryRows
 from llama_index.gemrag.page import page_of
+from llama_index.gemrag.question_writer import question_id
 from llama_index.gemrag.retriever import GEMRAGRetriever
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME, Spectrum, spectrum_of
@@ -36,6 +37,7 @@ from llama_index.ragkit import (
     register_index,
 )
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.extras import need
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.index.summaries import SummaryMethods
 from llama_index.ragkit.llm.completion import known_llm
@@ -215,7 +217,10 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     def to_networkx(self, neighbours: int = 5) -> Any:
         """The memory as a `networkx.Graph` of chunks, themes and questions.
 
-        Nodes have `kind` and `text`, edges `kind` ("member", "asks", "similar") and `weight`.
+        Nodes are named by their ids and have `kind` ("chunk", "theme" or "question") and `text`; a chunk also has
+        `document`. Edges have `kind` and `weight`. A "member" edge joins a theme and a chunk; its weight is the
+        component. An "asks" edge joins a question and its node; its weight is their cosine, or 1 for a question that is
+        not embedded. A "similar" edge joins two chunks, with the weight of the memory graph.
 
         Parameters
         ----------
@@ -228,7 +233,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         """
         state = self.state
         plain = self._plain_questions(state, [*state.chunks.ids, *state.written])
-        return to_graph(state, self._texts(state), plain, self.config.blend, neighbours)
+        return _to_networkx(state, self._texts(state), plain, self.config.blend, neighbours)
 
     def _page(self, query: LastQuery | None, selection: Selection, max_chunks: int = 1500) -> Page:
         """The page of the memory; a large memory is shown in part: the answer first, then the members of themes."""
@@ -283,6 +288,35 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
             filler = TextNode(text=" ".join(["word"] * config.summary_tokens))
             work += extractor.estimate([filler] * themes, llm)
         return work
+
+
+def _to_networkx(
+    state: GEMRAGState, texts: Mapping[str, str], plain: Mapping[str, Sequence[str]], blend: float, neighbours: int
+) -> Any:
+    """The graph of :meth:`GEMRAGIndex.to_networkx`; `plain` are the questions of nodes that are not embedded."""
+    graph = need("networkx", "to_networkx()", "llama-index-gemrag[networkx]").Graph()
+    for record in state.chunks.records:
+        graph.add_node(record.id, kind="chunk", text=texts.get(record.id, ""), document=record.ref_doc_id or "")
+    for name in state.theme_layer.texts.ids:
+        graph.add_node(name, kind="theme", text=texts.get(name, ""))
+        theme = state.themes[name]
+        for member, weight in zip(theme.members, theme.weights, strict=True):
+            graph.add_edge(name, member, kind="member", weight=weight)
+    for layer in (state.chunk_layer, state.theme_layer):
+        for name, (owner, question), near in zip(
+            layer.questions.ids, layer.questions_with_owners(), layer.agreement, strict=True
+        ):
+            graph.add_node(name, kind="question", text=question)
+            graph.add_edge(name, owner, kind="asks", weight=float(near))
+    for owner, question in ((owner, question) for owner, asked in plain.items() for question in asked):
+        graph.add_node(question_id(owner, question), kind="question", text=question)
+        graph.add_edge(question_id(owner, question), owner, kind="asks", weight=1.0)
+    if neighbours and len(state.chunks) > 1:
+        ids = state.chunks.ids
+        means = state.chunk_layer.mean_questions(range(len(ids)), blend)
+        for i, j, weight in strongest_edges(means, unit_rows(state.chunks.matrix), neighbours):
+            graph.add_edge(ids[i], ids[j], kind="similar", weight=weight)
+    return graph
 
 
 register_index(GEMRAGIndex)
