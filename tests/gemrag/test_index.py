@@ -336,6 +336,8 @@ def test_an_estimate_counts_calls_before_paying():
         GEMRAGIndex.estimate(documents, extractor=KeyphraseQuestionExtractor(), summarizer=ExtractiveSummarizer()).calls
         == 0
     )
+    given = {"documents": documents, "transformations": [_Pass()]}
+    assert GEMRAGIndex.estimate(**given, paper=True) == GEMRAGIndex.estimate(**given, **GEMRAGIndex.paper())
 
 
 @pytest.mark.parametrize("collection", ["themes", "summaries"])

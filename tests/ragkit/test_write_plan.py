@@ -1,14 +1,29 @@
 """Which nodes a write embeds, reads, stores and removes: the plan alone, without stores."""
 
+from typing import Any, NamedTuple
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.ragkit.index.write_plan import GivenNode, plan_write
+from llama_index.ragkit.index.write_plan import WritePlan, plan_write
 from llama_index.ragkit.storage.manifest import NodeEntry
 
 IDS = list("abcdef")
 ids = st.sampled_from(IDS)
 keys = st.sampled_from(["one", "two"])
+
+
+class GivenNode(NamedTuple):
+    """A node as the input of a plan."""
+
+    node_id: str
+    key: str
+    has_text: bool
+
+
+def planned(nodes: list[GivenNode], *args: Any, **kwargs: Any) -> WritePlan:
+    keys = {node.node_id: node.key for node in nodes}
+    return plan_write(keys, {node.node_id for node in nodes if not node.has_text}, *args, **kwargs)
 
 
 @st.composite
@@ -52,7 +67,7 @@ def slow_plan(nodes, manifest, embedded, again, replace):
 @given(situations())
 def test_a_plan_is_what_the_documentation_says(situation) -> None:
     nodes, manifest, known, embedded, again, replace = situation
-    plan = plan_write(nodes, known, embedded, stored=manifest if replace else None, again=again)
+    plan = planned(nodes, known, embedded, stored=manifest if replace else None, again=again)
     slow = slow_plan(nodes, manifest, embedded, again, replace)
     assert {name: type(slow[name])(getattr(plan, name)) for name in slow} == slow
 
@@ -60,7 +75,7 @@ def test_a_plan_is_what_the_documentation_says(situation) -> None:
 @given(situations())
 def test_every_node_has_one_fate(situation) -> None:
     nodes, manifest, known, embedded, again, replace = situation
-    plan = plan_write(nodes, known, embedded, stored=manifest if replace else None, again=again)
+    plan = planned(nodes, known, embedded, stored=manifest if replace else None, again=again)
     assert sorted([*plan.read, *plan.reused]) == sorted(plan.write)
     assert not plan.changed.keys() & plan.repeated.keys()
     assert not plan.removed.keys() & plan.repeated.keys()  # what stays as it is loses no row
@@ -73,21 +88,21 @@ def test_every_node_has_one_fate(situation) -> None:
 @given(situations())
 def test_a_plan_that_was_carried_out_leaves_nothing_to_do(situation) -> None:
     nodes, manifest, known, embedded, again, _ = situation
-    plan = plan_write(nodes, known, embedded, stored=manifest, again=again)
+    plan = planned(nodes, known, embedded, stored=manifest, again=again)
     key_of = {node.node_id: node.key for node in nodes}
     after = {i: entry for i, entry in manifest.items() if i not in plan.removed}
     after.update({i: NodeEntry("d", key_of[i], {}, done=True) for i in plan.write})
     rows = embedded | {node.node_id for node in nodes if node.has_text}
-    again_plan = plan_write(nodes, after, rows, stored=after)
+    again_plan = planned(nodes, after, rows, stored=after)
     assert (list(again_plan.write), again_plan.removed) == ([], {})
 
 
 def test_a_new_node_is_embedded_and_read() -> None:
-    plan = plan_write([GivenNode("a", "one", True)], {}, set())
+    plan = planned([GivenNode("a", "one", True)], {}, set())
     assert (plan.write, plan.read, plan.removed, plan.replaced) == (["a"], ["a"], {}, {})
 
 
 def test_a_node_whose_vector_is_lost_is_written_again() -> None:
     known = {"a": NodeEntry("d", "one", {}, done=True)}
-    assert plan_write([GivenNode("a", "one", True)], known, set()).write == ["a"]
-    assert plan_write([GivenNode("a", "one", False)], known, set()).write == []  # it never had one
+    assert planned([GivenNode("a", "one", True)], known, set()).write == ["a"]
+    assert planned([GivenNode("a", "one", False)], known, set()).write == []  # it never had one

@@ -88,10 +88,9 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         If a write ended early, the remains of deleted chunks and themes are removed, and half-written rows are stored
         again with the next write.
         """
-        found = self._vectors()
-        if found is None:
+        if not self.storage.is_whole:
             return GEMRAGState()
-        chunks, _, texts, _ = found
+        chunks, _, texts, _ = self._vectors()
         themes, records = (yield from self._rows.all_themes()), (yield from self._rows.all_texts())
         broken = {n: theme for n, theme in themes.items() if any(member not in chunks for member in theme.members)}
         themes = {name: theme for name, theme in themes.items() if name not in broken}
@@ -101,7 +100,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         yield from self.storage.space(THEMES).remove([name for name in texts.ids if name not in written])
         for space, owners in ((QUESTIONS, chunks), (THEME_QUESTIONS, written)):
             yield from self._remove_orphans(space, owners)
-        state = GEMRAGState.of(*(self._vectors() or found), themes, written)
+        state = GEMRAGState.of(*self._vectors(), themes, written)
         self._rows_differ = not (yield from self._rows.are_of(state, self.config))
         self._count(state)
         return state
@@ -110,13 +109,10 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         """The themes with their texts; none while the stored rows are those of another memory."""
         return {} if self._rows_differ else state.arrays()
 
-    def load_arrays(self, arrays: Arrays) -> GEMRAGState | None:
+    def load_arrays(self, arrays: Arrays) -> GEMRAGState:
         """The state of :meth:`arrays_of`, of which objects are made when a search asks for them."""
-        found = self._vectors()
-        if found is None:
-            return None
         self._rows_differ = False
-        state = GEMRAGState.of_arrays(arrays, *found)
+        state = GEMRAGState.of_arrays(arrays, *self._vectors())
         self._count(state)
         return state
 
@@ -134,10 +130,9 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
             orphan = np.array([owner not in owners for owner in column.values], np.bool_)[codes]
             yield from self.storage.space(space).remove([questions.ids[row] for row in np.flatnonzero(orphan)])
 
-    def _vectors(self) -> tuple[Snapshot, Snapshot, Snapshot, Snapshot] | None:
-        """The vectors of chunks, their questions, themes and their questions, if they are in memory."""
-        found = tuple(whole for name in self.spaces if (whole := self.storage.space(name).whole()) is not None)
-        return found if len(found) == len(self.spaces) else None  # type: ignore[return-value]
+    def _vectors(self) -> tuple[Snapshot, Snapshot, Snapshot, Snapshot]:
+        """The vectors of chunks, their questions, themes and their questions, of an index in memory."""
+        return tuple(map(self.storage.snapshot, self.spaces))  # type: ignore[return-value]
 
     def _begin(self, state: GEMRAGState) -> Steps[ThemeWriter]:
         if self._rows_differ:
@@ -161,8 +156,9 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
 
     def _changed(self, state: GEMRAGState, writer: ThemeWriter) -> GEMRAGState:
         """The state after a write; unchanged if it is not the whole index."""
-        vectors = self._vectors()
-        return state if vectors is None else state.changed(vectors, writer.changed_themes, writer.changed_texts)
+        if not self.storage.is_whole:
+            return state
+        return state.changed(self._vectors(), writer.changed_themes, writer.changed_texts)
 
     # -- writing ------------------------------------------------------------------------------------
 
@@ -277,12 +273,12 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         return len(self._unwritten(state))
 
     def _unwritten(self, state: GEMRAGState) -> Sequence[str]:
-        return run_steps(self._rows.names(UNWRITTEN)) if self._vectors() is None else state.unwritten
+        return state.unwritten if self.storage.is_whole else run_steps(self._rows.names(UNWRITTEN))
 
     def failures(self, state: GEMRAGState) -> list[Failure]:
         """The themes without a summary, and those whose summary or questions were written by rules."""
         texts = state.written
-        if self._vectors() is None:
+        if not self.storage.is_whole:
             texts = run_steps(self._rows.texts(run_steps(self._rows.names(UNASKED))))
         by_rules = {name: record for name, record in texts.items() if record.get("by")}
         questions = [
@@ -320,17 +316,11 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         question: str,
         vector: NDArray[np.float32] | None,
     ) -> Steps[MemoryContents]:
-        """The contents with which a search along edges begins.
+        """The contents with which a search along edges begins, at `nodes`, whether they count or not.
 
-        Parameters
-        ----------
-        whole : the whole index, if it is in memory
-        nodes : where the search starts, whether they count or not
-        selection : which chunks count
-        wanted : how many nodes will be shown
-        vector : of the question, shape (dimension,); None without a question
+        `whole` is the whole index, if it is in memory; without a question there is no vector.
         """
-        if self._vectors() is not None:
+        if self.storage.is_whole:
             return whole
         selection = yield from self.select(selection)
         if vector is not None:

@@ -69,13 +69,8 @@ def explain(
 ) -> list[GEMRAGExplanation]:
     """One explanation for each result, in the same order.
 
-    Parameters
-    ----------
-    scores : of all nodes for the prompt
-    plain : node -> its questions, used if they are not embedded
-    by : chunk -> the class that extracted its questions because another failed
-    allowed : shape (n chunks,), mask of the chunks that pass the filter; themes that do not pass are omitted
-    via : result -> the node whose edge led to it, None if reached from the prompt
+    `via` has the nodes whose edges led to results, `plain` the questions of nodes where they are not embedded, and `by`
+    the classes that extracted the questions of chunks because another failed.
     """
     state = scores.state
     mask = state.theme_mask(allowed)

@@ -2,22 +2,24 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import numpy as np
 from llama_index.core.llms import LLM
-from llama_index.core.schema import Document, TextNode, TransformComponent
+from llama_index.core.schema import BaseNode, Document, IndexNode, TextNode
+from typing_extensions import Self, Unpack
 
 from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import PAPER_MEMORY, MemoryConfig, ThemeMethod
-from llama_index.gemrag.export import to_graph
 from llama_index.gemrag.extraction.question_extractor import KeyphraseQuestionExtractor, UtilityQuestionExtractor
+from llama_index.gemrag.graph.memory_graph import strongest_edges, unit_rows
 from llama_index.gemrag.group_reader import GroupReader
 from llama_index.gemrag.keywords import GEMRAGKeywords, GEMRAGRetrieverKeywords
 from llama_index.gemrag.memory_rows import MemoryRows
 from llama_index.gemrag.page import page_of
+from llama_index.gemrag.question_writer import question_id
 from llama_index.gemrag.retriever import GEMRAGRetriever
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.gemrag.themes.eigenthemes import NODES_PER_THEME, Spectrum, spectrum_of
@@ -29,15 +31,14 @@ from llama_index.ragkit import (
     LastQuery,
     LLMSummarizer,
     NodeExtractor,
-    Prices,
     Selection,
     Steps,
     Summarizer,
     register_index,
 )
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.extras import need
 from llama_index.ragkit.html import Page
-from llama_index.ragkit.index.derived_index import nodes_of
 from llama_index.ragkit.index.summaries import SummaryMethods
 from llama_index.ragkit.llm.completion import known_llm
 from llama_index.ragkit.steps import run_steps
@@ -46,15 +47,9 @@ from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_choice
 
-if TYPE_CHECKING:
-    from llama_index.core.schema import BaseNode, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
-    from typing_extensions import Self, Unpack
-
 __all__ = ["GEMRAGIndex", "GEMRAGStruct"]
 
 
-@dataclass
 class GEMRAGStruct(DerivedStruct):
     """The struct of a :class:`GEMRAGIndex`."""
 
@@ -69,6 +64,10 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
 
     Parameters of the memory are stored with the index; values that you pass when you load it replace them. The
     documentation of the package lists the deviations from the paper.
+
+    `estimate` also takes `themes_per_document`, the assumed number of themes, which is only known after a build, and
+    `theme_size`, the chunks in the summary of one [2, 10]. Each chunk needs one call for its questions, each theme one
+    for its summary and one for its questions.
 
     Parameters
     ----------
@@ -114,12 +113,14 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     space_names: ClassVar[tuple[str, ...]] = GEMRAGBuilder.spaces
     config_cls = MemoryConfig
     builder_cls = GEMRAGBuilder
+    builder: GEMRAGBuilder
     retriever_cls = GEMRAGRetriever
     keywords = GEMRAGKeywords
     default_extractor = UtilityQuestionExtractor
     default_summarizer = LLMSummarizer
     rule_summarizer = ExtractiveSummarizer
     rule_extractor = KeyphraseQuestionExtractor
+    assumed: ClassVar[Mapping[str, float]] = MappingProxyType({"themes_per_document": 2, "theme_size": 10})
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -128,29 +129,16 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[GEMRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[GEMRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[GEMRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[GEMRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[GEMRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[GEMRAGRetrieverKeywords]
-        ) -> GEMRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[GEMRAGRetrieverKeywords]) -> GEMRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @classmethod
     def _parameters(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -224,13 +212,15 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         """The questions of nodes that are not embedded."""
         if len(state.chunk_layer.questions) or len(state.theme_layer.questions):
             return {}
-        builder: GEMRAGBuilder = self.builder  # type: ignore[assignment]
-        return run_steps(self.writer.in_one_generation(partial(builder.questions, nodes)))
+        return run_steps(self.writer.in_one_generation(partial(self.builder.questions, nodes)))
 
     def to_networkx(self, neighbours: int = 5) -> Any:
         """The memory as a `networkx.Graph` of chunks, themes and questions.
 
-        Nodes have `kind` and `text`, edges `kind` ("member", "asks", "similar") and `weight`.
+        Nodes are named by their ids and have `kind` ("chunk", "theme" or "question") and `text`; a chunk also has
+        `document`. Edges have `kind` and `weight`. A "member" edge joins a theme and a chunk; its weight is the
+        component. An "asks" edge joins a question and its node; its weight is their cosine, or 1 for a question that is
+        not embedded. A "similar" edge joins two chunks, with the weight of the memory graph.
 
         Parameters
         ----------
@@ -243,7 +233,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         """
         state = self.state
         plain = self._plain_questions(state, [*state.chunks.ids, *state.written])
-        return to_graph(state, self._texts(state), plain, self.config.blend, neighbours)
+        return _to_networkx(state, self._texts(state), plain, self.config.blend, neighbours)
 
     def _page(self, query: LastQuery | None, selection: Selection, max_chunks: int = 1500) -> Page:
         """The page of the memory; a large memory is shown in part: the answer first, then the members of themes."""
@@ -258,50 +248,9 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         return run_steps(texts_of([*state.chunks.ids, *state.written], fetch))
 
     @classmethod
-    def estimate(
-        cls,
-        documents: Sequence[Document],
-        *,
-        extractor: NodeExtractor | None = None,
-        summarizer: Summarizer | None = None,
-        transformations: list[TransformComponent] | None = None,
-        llm: LLM | None = None,
-        summary_tokens: int = 200,
-        themes_per_document: float = 2,
-        theme_size: int = 10,
-        sample: int = 500,
-        prices: Prices | None = None,
-        **parameters: Any,
-    ) -> Estimate:
-        """Estimate the work of a build for the LLM and the embedding model, without calling either.
-
-        Each chunk needs one call for its questions. Each theme needs one for the summary of `theme_size` chunks, and
-        one for its questions.
-
-        Parameters
-        ----------
-        documents, extractor, summarizer, transformations, llm, sample, prices, parameters : see
-            :meth:`~llama_index.ragkit.DerivedIndex.estimate`
-        summary_tokens : output tokens of a summary
-        themes_per_document : assumed number of themes, which is only known after a build
-        theme_size : chunks per summary
-
-        Returns
-        -------
-        Calls, prompt tokens and reply tokens; embedded texts and tokens.
-        """
-        cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
-        extractor, summarizer = extractor or UtilityQuestionExtractor(), summarizer or LLMSummarizer()
-        nodes = nodes_of(documents, transformations)
-        given = {"summary_tokens": summary_tokens, **parameters}
-        work = extractor.estimate(nodes, llm) + cls.embedding_work(nodes, extractor, summarizer, sample, given)
-        sizes_of_themes = summary_tokens, themes_per_document, theme_size
-        return (work + _work_of_themes(nodes, extractor, summarizer, llm, *sizes_of_themes)).priced(prices)
-
-    @classmethod
     def embedding_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         sample: int,
@@ -317,40 +266,57 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     @classmethod
     def _writing_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         llm: LLM | None,
         config: MemoryConfig,
+        assumed: Mapping[str, float],
     ) -> Estimate:
+        work = Estimate()
         if extractor is None or summarizer is None:
-            return Estimate()
-        return _work_of_themes(nodes, extractor, summarizer, llm, config.summary_tokens)
+            return work
+        sizes = Counter(node.ref_doc_id for node in nodes)
+        short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # chunks of documents that share one graph
+        graphs = [*(n for n in sizes.values() if n >= NODES_PER_THEME), short]
+        themes = round(sum(min(assumed["themes_per_document"], n // NODES_PER_THEME) for n in graphs))
+        if themes and summarizer.needs_llm:
+            read = sum(count_tokens(plain_text(node)) for node in nodes) / len(nodes) * assumed["theme_size"]
+            one = summarizer.estimate(read, assumed["theme_size"], config.summary_tokens, known_llm(llm))
+            work += sum([one] * themes, Estimate())
+        if themes:
+            filler = TextNode(text=" ".join(["word"] * config.summary_tokens))
+            work += extractor.estimate([filler] * themes, llm)
+        return work
 
 
-def _work_of_themes(
-    nodes: "Sequence[BaseNode]",
-    extractor: NodeExtractor,
-    summarizer: Summarizer,
-    llm: LLM | None,
-    summary_tokens: int,
-    themes_per_document: float = 2,
-    theme_size: int = 10,
-) -> Estimate:
-    """The calls for the summaries of themes, and for their questions."""
-    work = Estimate()
-    sizes = Counter(node.ref_doc_id for node in nodes)
-    short = sum(n for n in sizes.values() if n < NODES_PER_THEME)  # chunks of documents that share one graph
-    graphs = [*(n for n in sizes.values() if n >= NODES_PER_THEME), short]
-    themes = round(sum(min(themes_per_document, n // NODES_PER_THEME) for n in graphs))
-    if themes and summarizer.needs_llm:
-        read = sum(count_tokens(plain_text(node)) for node in nodes) / len(nodes) * theme_size
-        one = summarizer.estimate(read, theme_size, summary_tokens, known_llm(llm))
-        work += sum([one] * themes, Estimate())
-    if themes:
-        filler = TextNode(text=" ".join(["word"] * summary_tokens))
-        work += extractor.estimate([filler] * themes, llm)
-    return work
+def _to_networkx(
+    state: GEMRAGState, texts: Mapping[str, str], plain: Mapping[str, Sequence[str]], blend: float, neighbours: int
+) -> Any:
+    """The graph of :meth:`GEMRAGIndex.to_networkx`; `plain` are the questions of nodes that are not embedded."""
+    graph = need("networkx", "to_networkx()", "llama-index-gemrag[networkx]").Graph()
+    for record in state.chunks.records:
+        graph.add_node(record.id, kind="chunk", text=texts.get(record.id, ""), document=record.ref_doc_id or "")
+    for name in state.theme_layer.texts.ids:
+        graph.add_node(name, kind="theme", text=texts.get(name, ""))
+        theme = state.themes[name]
+        for member, weight in zip(theme.members, theme.weights, strict=True):
+            graph.add_edge(name, member, kind="member", weight=weight)
+    for layer in (state.chunk_layer, state.theme_layer):
+        for name, (owner, question), near in zip(
+            layer.questions.ids, layer.questions_with_owners(), layer.agreement, strict=True
+        ):
+            graph.add_node(name, kind="question", text=question)
+            graph.add_edge(name, owner, kind="asks", weight=float(near))
+    for owner, question in ((owner, question) for owner, asked in plain.items() for question in asked):
+        graph.add_node(question_id(owner, question), kind="question", text=question)
+        graph.add_edge(question_id(owner, question), owner, kind="asks", weight=1.0)
+    if neighbours and len(state.chunks) > 1:
+        ids = state.chunks.ids
+        means = state.chunk_layer.mean_questions(range(len(ids)), blend)
+        for i, j, weight in strongest_edges(means, unit_rows(state.chunks.matrix), neighbours):
+            graph.add_edge(ids[i], ids[j], kind="similar", weight=weight)
+    return graph
 
 
 register_index(GEMRAGIndex)

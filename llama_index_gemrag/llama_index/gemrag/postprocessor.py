@@ -9,6 +9,7 @@ import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from numpy.typing import NDArray
+from typing_extensions import Unpack
 
 from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import MemoryConfig
@@ -26,9 +27,6 @@ from llama_index.ragkit.text.lexical_index import NOT_KNOWN
 from llama_index.ragkit.validation import count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
 from llama_index.ragkit.vectors.question_scores import result_scores, squashed
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["GEMRAGPostprocessor"]
 

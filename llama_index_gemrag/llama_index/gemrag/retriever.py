@@ -3,17 +3,18 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore
+from typing_extensions import Unpack
 
 from llama_index.gemrag.builder import GEMRAGBuilder
 from llama_index.gemrag.config import PAPER_RANKING, MemoryConfig, MemorySearchConfig
 from llama_index.gemrag.explanation import GEMRAGExplanation, explain
 from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.keywords import GEMRAGRetrieverKeywords
-from llama_index.gemrag.memory_view import MemoryContents, MemoryView
+from llama_index.gemrag.memory_view import MemoryContents
 from llama_index.gemrag.page import FoundForPage
 from llama_index.gemrag.search.memory_scores import MemoryScores, rank_nodes
 from llama_index.gemrag.search.traversal import Traversal
@@ -25,9 +26,6 @@ from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN
 from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
 from llama_index.ragkit.vectors.snapshot import Mask
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["GEMRAGRetriever"]
 
@@ -102,6 +100,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     keywords = GEMRAGRetrieverKeywords
     options_cls = MemorySearchConfig
     options: MemorySearchConfig
+    _builder: GEMRAGBuilder
 
     @staticmethod
     def paper() -> dict[str, Any]:
@@ -113,7 +112,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         return {"mode": "argmax", "similarity_top_k": 4, **PAPER_RANKING}
 
     def __init__(
-        self, index: DerivedIndex[MemoryConfig, GEMRAGState], **kwargs: "Unpack[GEMRAGRetrieverKeywords]"
+        self, index: DerivedIndex[MemoryConfig, GEMRAGState], **kwargs: Unpack[GEMRAGRetrieverKeywords]
     ) -> None:
         super().__init__(index, **kwargs)
         options, ranking = self.options, self.options.ranking(index.config.paper)
@@ -135,20 +134,12 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         if self.options.mode == "argmax":
             found = yield from search(query.contents)
         else:
-            _, found = yield from self._memory.explored(
+            _, found = yield from self._builder.memory.explored(
                 query.contents, search, lambda found: [hit.node_id for hit in found[2]], (), self._graph_blend
             )
         asked, scores, first = found
         ranking = deepened(first, partial(self._ranked, scores, query.allowed), query.wanted)
         return _FoundInMemory(asked, scores, ranking, fallback)
-
-    @property
-    def _builder(self) -> GEMRAGBuilder:
-        return self._index.builder  # type: ignore[return-value]
-
-    @property
-    def _memory(self) -> MemoryView:
-        return self._builder.memory
 
     def _scores(self, query: Query[GEMRAGState]) -> Steps[tuple[Query[GEMRAGState], MemoryScores]]:
         """Exact scores of the nodes that may be shown, and the query with the contents that were read for them.
@@ -162,7 +153,7 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
         # In the paper's score, the nearest question of a chunk also depends on the text.
         unread: Iterable[str] = query.state.chunk_layer.unread if self.rule.blend is not None else ()
         while True:
-            contents = yield from self._memory.with_questions_of(query.contents, unread)
+            contents = yield from self._builder.memory.with_questions_of(query.contents, unread)
             query = query if contents is query.contents else query.over(contents)
             state = yield from offload(query.state.counting, query.allowed)
             scores = yield from offload(
@@ -208,8 +199,8 @@ class GEMRAGRetriever(DerivedRetriever[GEMRAGState, _FoundInMemory, GEMRAGExplan
     def _explanations(self, found: _FoundInMemory, nodes: Sequence[NodeWithScore]) -> Steps[list[GEMRAGExplanation]]:
         via = {node_id: hit.via for node_id, hit in found.hits.items()}
         shown, query = [result.node.node_id for result in nodes], found.query
-        contents = yield from self._memory.with_themes_of(query.contents, shown)
-        contents = yield from self._memory.with_questions_of(contents, shown)
+        contents = yield from self._builder.memory.with_themes_of(query.contents, shown)
+        contents = yield from self._builder.memory.with_questions_of(contents, shown)
         scores = replace(found.scores, state=contents.state.counting(query.allowed))
         plain = yield from self._builder.questions(shown)
         by = yield from self._read_by(shown)

@@ -35,26 +35,14 @@ class Theme(NamedTuple):
 
 @dataclass(frozen=True)
 class MemberRows:
-    """The rows of the members of each theme among the chunks.
+    """The rows of the members of each theme among the chunks."""
 
-    Attributes
-    ----------
-    rows : the rows of all members, theme by theme; -1 for a missing member
-    starts : the place of the first member of each theme in `rows`; a theme has at least one
-    """
-
-    rows: NDArray[np.intp]
-    starts: NDArray[np.intp]
+    rows: NDArray[np.intp]  # of all members, theme by theme; -1 for a missing member
+    starts: NDArray[np.intp]  # the place of the first member of each theme in `rows`; a theme has at least one
 
     @classmethod
     def of(cls, themes: Iterable[Sequence[str]], rows_of: Callable[[Sequence[str]], NDArray[np.intp]]) -> "MemberRows":
-        """The rows of the members of themes.
-
-        Parameters
-        ----------
-        themes : the members of each theme
-        rows_of : ids of chunks -> their rows, -1 for missing ones
-        """
+        """The rows of the members of themes; `rows_of` gives -1 for missing ones."""
         members = list(themes)
         sizes = np.array([0, *map(len, members)], np.intp)
         return cls(rows_of(list(chain.from_iterable(members))), np.cumsum(sizes)[:-1])
@@ -63,12 +51,7 @@ class MemberRows:
         return len(self.starts)
 
     def largest(self, values: NDArray[np.float64], absent: float) -> NDArray[np.float64]:
-        """The largest value of a member of each theme, shape (number of themes,).
-
-        Parameters
-        ----------
-        values : of the chunks, shape (n,)
-        absent : the value of a missing member
+        """The largest of the values, shape (n,), of the members of each theme, shape (number of themes,).
 
         >>> MemberRows(np.array([2, 0, 1, -1]), np.array([0, 2])).largest(np.array([0.1, 0.2, 0.3]), 0.0)
         array([0.3, 0.2])
@@ -77,11 +60,7 @@ class MemberRows:
         return found
 
     def within(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which themes have only members in a mask, shape (number of themes,).
-
-        Parameters
-        ----------
-        mask : of the chunks, shape (n,)
+        """Which themes, shape (number of themes,), have only members in a mask, shape (n,).
 
         >>> MemberRows(np.array([2, 0, 1, -1]), np.array([0, 2])).within(np.array([True, True, True]))
         array([ True, False])
@@ -92,23 +71,14 @@ class MemberRows:
 
 @dataclass(frozen=True)
 class GEMRAGState:
-    """The whole memory, or the part that one question needs.
+    """The whole memory, or the part that one question needs."""
 
-    Attributes
-    ----------
-    chunk_layer, theme_layer : chunks, and written themes, with their questions
-    themes : every theme by id, including unwritten ones (after a delete or a failure)
-    written : the records of the written themes by id
-    outside : the nodes of a part that do not count; None if this is the whole memory
-    known_members : the :attr:`member_rows`, if they are known already
-    """
-
-    chunk_layer: Layer = field(default_factory=Layer)
-    theme_layer: Layer = field(default_factory=Layer)
-    themes: Mapping[str, Theme] = field(default_factory=dict)
-    written: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    outside: Collection[str] | None = None
-    known_members: MemberRows | None = None
+    chunk_layer: Layer = field(default_factory=Layer)  # chunks with their questions
+    theme_layer: Layer = field(default_factory=Layer)  # written themes with their questions
+    themes: Mapping[str, Theme] = field(default_factory=dict)  # by id, unwritten ones too (after a delete or a failure)
+    written: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # the records of written themes by id
+    outside: Collection[str] | None = None  # the nodes of a part that do not count; None for the whole memory
+    known_members: MemberRows | None = None  # the `member_rows`, if they are known already
 
     @classmethod
     def of(
@@ -155,14 +125,7 @@ class GEMRAGState:
         themes: Mapping[str, Theme | None],
         texts: Mapping[str, dict[str, Any] | None],
     ) -> "GEMRAGState":
-        """The whole index after a write.
-
-        Parameters
-        ----------
-        vectors : all current vectors, in the order of :meth:`of`
-        themes : the themes that were stored, and None for deleted ones
-        texts : the records that were stored, and None for deleted ones
-        """
+        """The whole index after a write, with all current vectors, and with None for deleted themes and texts."""
         return GEMRAGState.of(*vectors, with_changes(self.themes, themes), with_changes(self.written, texts))
 
     @property
@@ -195,10 +158,7 @@ class GEMRAGState:
     def allowed(self, passing: Callable[[Snapshot], Mask | None]) -> Mask | None:
         """Mask of the chunks that count; None for all.
 
-        Parameters
-        ----------
-        passing : rows -> mask of the rows that pass the filter, None for all; not called for a part, which was read
-            through the filter
+        `passing` gives that of the filter; it is not called for a part, which was read through the filter.
         """
         return passing(self.chunks) if self.outside is None else self._inside(self.chunks)
 
@@ -206,12 +166,7 @@ class GEMRAGState:
         return np.array([name not in self.outside for name in rows.ids], np.bool_) if self.outside else None
 
     def theme_mask(self, allowed: Mask | None) -> Mask | None:
-        """Mask of the themes whose members all pass the filter; in a part, of the themes that are not `outside`.
-
-        Parameters
-        ----------
-        allowed : shape (n,), the chunks that pass
-        """
+        """Mask of the themes whose members all pass the filter; in a part, of the themes that are not `outside`."""
         if self.outside is not None:
             return self._inside(self.theme_layer.texts)
         return None if allowed is None else self.member_rows.within(allowed)

@@ -1,13 +1,14 @@
 """`GraphRAGIndex`: statements about entities, and communities of these (Edge et al. 2024, arXiv 2404.16130)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.llms import LLM
 from llama_index.core.prompts.mixin import PromptMixinType
-from llama_index.core.schema import Document, TransformComponent
+from llama_index.core.schema import BaseNode, Document, IndexNode
+from typing_extensions import Self, Unpack
 
 from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
@@ -33,7 +34,6 @@ from llama_index.ragkit import (
     Estimate,
     LastQuery,
     NodeExtractor,
-    Prices,
     Selection,
     Steps,
     Summarizer,
@@ -42,23 +42,16 @@ from llama_index.ragkit import (
 )
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.html import Page
-from llama_index.ragkit.index.derived_index import nodes_of
 from llama_index.ragkit.llm.completion import known_llm
 from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
 from llama_index.ragkit.text.tokens import count_tokens
-
-if TYPE_CHECKING:
-    from llama_index.core.schema import BaseNode, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
-    from typing_extensions import Self, Unpack
 
 __all__ = ["GraphRAGIndex", "GraphRAGStruct"]
 
 _NUMBER = 4  # tokens of the number before a statement
 
 
-@dataclass
 class GraphRAGStruct(DerivedStruct):
     """The struct of a :class:`GraphRAGIndex`."""
 
@@ -75,6 +68,10 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     function of the graph, so an index that grew by inserts equals one that was built at once. The key of a report is a
     hash of its sources, so unchanged reports are not written again. The documentation of the package lists the
     deviations from paper and published code.
+
+    `estimate` counts all reports, an upper bound for statements as long as the text; with `reports="lazy"` the
+    questions that read reports have them written. Calls of a resolver are not counted, since the number of names that
+    are near each other is unknown until they are embedded.
 
     Parameters
     ----------
@@ -102,6 +99,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "entities")
     config_cls = GraphRAGConfig
     builder_cls = GraphRAGBuilder
+    builder: GraphRAGBuilder
     retriever_cls = GraphRAGRetriever
     keywords = GraphRAGKeywords
     default_extractor = EntityExtractor
@@ -115,29 +113,16 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[GraphRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[GraphRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[GraphRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[GraphRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[GraphRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[GraphRAGRetrieverKeywords]
-        ) -> GraphRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[GraphRAGRetrieverKeywords]) -> GraphRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @classmethod
     def paper(cls) -> dict[str, Any]:
@@ -154,12 +139,8 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
             "clustering": LeidenClustering.paper(),
         }
 
-    @property
-    def _graph_builder(self) -> GraphRAGBuilder:
-        return cast(GraphRAGBuilder, self.builder)
-
     def _get_prompt_modules(self) -> PromptMixinType:
-        resolver = self._graph_builder.resolver
+        resolver = self.builder.resolver
         return {**super()._get_prompt_modules(), **({} if resolver is None else {"resolver": resolver})}
 
     @property
@@ -168,7 +149,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return run_steps(self.writer.in_one_generation(self._read_everything))
 
     def _read_everything(self) -> Steps[GraphRAGState]:
-        return (yield from self._graph_builder.parts.everything((yield from self.writer.recovered()).state))
+        return (yield from self.builder.parts.everything((yield from self.writer.recovered()).state))
 
     # -- communities and reports --------------------------------------------------------------------
 
@@ -240,7 +221,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         return await arun_steps(self._write_reports())
 
     def _write_reports(self) -> Steps[int]:
-        yield from self.writer.revise(self._graph_builder.write_reports)
+        yield from self.writer.revise(self.builder.write_reports)
         return len(self.writer.state.failed)
 
     def rebuild(self) -> None:
@@ -257,7 +238,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     def _rebuild(self) -> Steps[None]:
         state = (yield from self.writer.recovered()).state
         if state.is_part:
-            yield from self.writer.revise(self._graph_builder.find_communities)
+            yield from self.writer.revise(self.builder.find_communities)
         else:
             yield from offload(state.everything.plans)
 
@@ -286,13 +267,13 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         counts: list[ImportedReports] = []
 
         def imported(state: GraphRAGState) -> Steps[GraphRAGState]:
-            whole = yield from self._graph_builder.parts.everything(state)
+            whole = yield from self.builder.parts.everything(state)
             units = [unit for unit in run.texts if unit in whole.graph.chunks]
             texts = yield from texts_of(units, self.storage.get_node)
             present = {unit for unit, text in texts.items() if text == run.texts[unit]}
             found, count = yield from offload(published_reports, run, whole.everything, present, whole.reports.keys())
             counts.append(count)
-            return (yield from self._graph_builder.keep_reports(whole.everything, found, state))
+            return (yield from self.builder.keep_reports(whole.everything, found, state))
 
         yield from self.writer.revise(imported)
         return counts[-1]
@@ -300,68 +281,24 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     # -- costs --------------------------------------------------------------------------------------
 
     @classmethod
-    def estimate(
-        cls,
-        documents: Sequence[Document],
-        *,
-        extractor: NodeExtractor | None = None,
-        summarizer: Summarizer | None = None,
-        transformations: list[TransformComponent] | None = None,
-        llm: LLM | None = None,
-        report_tokens: int = 800,
-        context_tokens: int = 4000,
-        verbatim: bool = True,
-        sample: int = 500,
-        prices: Prices | None = None,
-        **parameters: Any,
-    ) -> Estimate:
-        """Estimate what a build with all reports asks of the LLM and of the embedding model, without calling either.
-
-        Parameters
-        ----------
-        documents, extractor, transformations, llm, sample, prices, parameters : see
-            :meth:`~llama_index.ragkit.DerivedIndex.estimate`; calls of a resolver are not counted, since the number of
-            names that are near each other is unknown until they are embedded
-        summarizer : a summarizer that needs no LLM adds no cost
-        report_tokens, context_tokens, verbatim : see :class:`~llama_index.graphrag.config.GraphRAGConfig`
-
-        Returns
-        -------
-        Calls, prompt tokens and reply tokens; embedded texts and tokens. The calls for reports are an upper
-        bound, for statements as long as the text; with `reports="lazy"` the questions that read reports make them.
-        """
-        work = super().estimate(
-            documents,
-            extractor=extractor,
-            summarizer=summarizer,
-            transformations=transformations,
-            llm=llm,
-            sample=sample,
-            report_tokens=report_tokens,
-            context_tokens=context_tokens,
-            verbatim=verbatim,
-            **parameters,
-        )
-        writes, nodes = summarizer or ReportWriter(), nodes_of(documents, transformations)
-        if writes.needs_llm:
-            config = GraphRAGConfig(report_tokens=report_tokens, context_tokens=context_tokens, verbatim=verbatim)
-            work += work_of_reports(nodes, writes, llm, config)
-        return work.priced(prices)
+    def _with_all_texts(cls, config: GraphRAGConfig) -> GraphRAGConfig:
+        return replace(config, reports="eager")
 
     @classmethod
     def _writing_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         llm: LLM | None,
         config: GraphRAGConfig,
+        assumed: Mapping[str, float],
     ) -> Estimate:
         if config.reports == "lazy" or summarizer is None or not summarizer.needs_llm:
             return Estimate()
         return work_of_reports(nodes, summarizer, llm, config)
 
-    def estimate_question(self, question: str, **kwargs: "Unpack[GraphRAGRetrieverKeywords]") -> QuestionCost:
+    def estimate_question(self, question: str, **kwargs: Unpack[GraphRAGRetrieverKeywords]) -> QuestionCost:
         """What a question about the whole would cost with :class:`ReportMapReduce`, without calling an LLM.
 
         Parameters
@@ -382,7 +319,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         if found is None or found.cut is None:
             return QuestionCost(0, 0, 0, corpus)
         plans = [found.view.planner.plan(community) for community in found.cut.communities]
-        writes = self._graph_builder.reports.by_model
+        writes = self.builder.reports.by_model
         known = found.view.known(self.writer.state.reports)
         missing = unwritten(plans, known) if writes and self.config.reports == "lazy" else []
         missing = missing[: keywords.get("max_reports", 20)]
@@ -408,7 +345,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         state = self.state if query is None else self.writer.state
         if query is not None:
-            state, query = run_steps(self._graph_builder.parts.drawn(state, query))
+            state, query = run_steps(self.builder.parts.drawn(state, query))
         view = state.view(selection.allowed(state.chunks)) if query is None else query.found.view
         shown = rows_to_show(view, query)
         return page_of(state, view, shown, run_steps(texts_of(shown.texts, self.storage.get_node)), query)

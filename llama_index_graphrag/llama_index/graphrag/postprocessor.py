@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from typing_extensions import Unpack
 
 from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.config import GraphRAGConfig
@@ -14,9 +15,6 @@ from llama_index.graphrag.state import GraphRAGState
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import count
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["GraphRAGPostprocessor"]
 

@@ -1,9 +1,8 @@
 """`GraphRAGQueryEngine`: answers from reports on the whole corpus by map and reduce."""
 
-from typing import TYPE_CHECKING
-
 from llama_index.core.llms import LLM
 from llama_index.core.query_engine import RetrieverQueryEngine
+from typing_extensions import Self, Unpack
 
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.keywords import GraphRAGRetrieverKeywords
@@ -12,9 +11,6 @@ from llama_index.graphrag.retriever import GraphRAGRetriever
 from llama_index.graphrag.state import GraphRAGState
 from llama_index.ragkit import DerivedIndex
 from llama_index.ragkit.short_repr import ShortRepr
-
-if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
 
 __all__ = ["GraphRAGQueryEngine"]
 
@@ -33,8 +29,8 @@ class GraphRAGQueryEngine(ShortRepr, RetrieverQueryEngine):
         answer_llm: LLM | None = None,
         batch_tokens: int = BATCH_TOKENS,
         reduce_tokens: int = REDUCE_TOKENS,
-        **kwargs: "Unpack[GraphRAGRetrieverKeywords]",
-    ) -> "Self":
+        **kwargs: Unpack[GraphRAGRetrieverKeywords],
+    ) -> Self:
         """An engine over an index.
 
         Parameters

@@ -4,11 +4,12 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 import numpy as np
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
+from typing_extensions import Unpack
 
 from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.community_rows import CommunitiesGoneError
@@ -34,9 +35,6 @@ from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
 from llama_index.ragkit.index.results import fit_tokens, fresh
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.validation import check_choice
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["GraphRAGRetriever"]
 
@@ -101,9 +99,10 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     keywords = GraphRAGRetrieverKeywords
     options_cls = SearchConfig
     options: SearchConfig
+    _builder: GraphRAGBuilder
 
     def __init__(
-        self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: "Unpack[GraphRAGRetrieverKeywords]"
+        self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: Unpack[GraphRAGRetrieverKeywords]
     ) -> None:
         super().__init__(index, **kwargs)
         self._most_of_reports = kwargs.get("similarity_top_k")
@@ -171,10 +170,6 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         return GraphRAGFound(view, near.ranking(near.scores, query.wanted), near=near)
 
     # -- reports ------------------------------------------------------------------------------------
-
-    @property
-    def _builder(self) -> GraphRAGBuilder:
-        return cast(GraphRAGBuilder, self._index.builder)
 
     def _write_reports(
         self, state: GraphRAGState, view: GraphView, todo: Sequence[ReportPlan]

@@ -1,13 +1,15 @@
 """`HippoRAGIndex`: a knowledge graph over passages (Gutierrez et al., NeurIPS 2024, arXiv 2405.14831)."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, LabelledNode, PropertyGraphStore, Relation
+from llama_index.core.schema import BaseNode, Document, IndexNode
 from scipy.sparse import triu
+from typing_extensions import Self, Unpack
 
 from llama_index.hipporag.builder import GraphBuilder
 from llama_index.hipporag.config import PAPER_GRAPHS, GraphConfig, Version
@@ -26,19 +28,11 @@ from llama_index.ragkit.storage.derived_nodes import NodeFetch, texts_of
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import chosen
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
-    from typing_extensions import Self, Unpack
-
 __all__ = ["HippoRAGIndex", "HippoRAGStruct"]
 
 _BATCH = 1000  # nodes or relations in one call of a property graph store
 
 
-@dataclass
 class HippoRAGStruct(DerivedStruct):
     """The struct of a :class:`HippoRAGIndex`."""
 
@@ -83,6 +77,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     config_cls = GraphConfig
     config_is_fixed = True
     builder_cls = GraphBuilder
+    builder: GraphBuilder
     retriever_cls = HippoRAGRetriever
     keywords = HippoRAGKeywords
     default_extractor = OpenIEExtractor
@@ -95,29 +90,16 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[HippoRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[HippoRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[HippoRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[HippoRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[HippoRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[HippoRAGRetrieverKeywords]
-        ) -> HippoRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[HippoRAGRetrieverKeywords]) -> HippoRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @staticmethod
     def paper(version: Version = "v1") -> dict[str, Any]:
@@ -171,8 +153,7 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         if query is not None:
-            builder = cast(GraphBuilder, self.builder)
-            query = replace(query, found=run_steps(builder.graph.drawn(query.found)))
+            query = replace(query, found=run_steps(self.builder.graph.drawn(query.found)))
         state = self.state if query is None else query.found.state
         allowed = selection.allowed(state.chunks)
         graph = state.visible(allowed) if query is None else query.found.graph

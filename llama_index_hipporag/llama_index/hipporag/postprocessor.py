@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from typing_extensions import Unpack
 
 from llama_index.hipporag.builder import GraphBuilder
 from llama_index.hipporag.config import GraphConfig, SearchConfig
@@ -18,9 +19,6 @@ from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, St
 from llama_index.ragkit.index.matching import matched_in
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import number
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["HippoRAGPostprocessor"]
 

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
+from typing_extensions import Self, Unpack
 
 from llama_index.hipporag.builder import GraphBuilder
 from llama_index.hipporag.config import PAPER_SEARCHES, GraphConfig, SearchConfig, Version
@@ -31,9 +32,6 @@ from llama_index.ragkit.index.query import as_bundle
 from llama_index.ragkit.steps import arun_steps, gather, immediate, run_steps
 from llama_index.ragkit.validation import chosen
 from llama_index.ragkit.vectors.nearness import Nearness
-
-if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
 
 __all__ = ["HippoRAGRetrievalEvent", "HippoRAGRetriever"]
 
@@ -114,8 +112,9 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     keywords = HippoRAGRetrieverKeywords
     options_cls = SearchConfig
     options: SearchConfig
+    _builder: GraphBuilder
 
-    def __init__(self, index: Index, **kwargs: "Unpack[HippoRAGRetrieverKeywords]") -> None:
+    def __init__(self, index: Index, **kwargs: Unpack[HippoRAGRetrieverKeywords]) -> None:
         super().__init__(index, **kwargs)
         self.options.check_reading(index.storage.space().whole() is not None)
         self._linker = Linker(self.options, index.config.normalizer, index.resources.embed, self._complete)
@@ -143,17 +142,17 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         return chosen("version", version, PAPER_SEARCHES)
 
     @classmethod
-    def v1(cls, index: Index, **kwargs: "Unpack[HippoRAGRetrieverKeywords]") -> "Self":
+    def v1(cls, index: Index, **kwargs: Unpack[HippoRAGRetrieverKeywords]) -> Self:
         """A retriever with the keywords `paper("v1")`, the search of the paper."""
         return cls(index, **cast(HippoRAGRetrieverKeywords, {**cls.paper("v1"), **kwargs}))
 
     @classmethod
-    def v1_code(cls, index: Index, **kwargs: "Unpack[HippoRAGRetrieverKeywords]") -> "Self":
+    def v1_code(cls, index: Index, **kwargs: Unpack[HippoRAGRetrieverKeywords]) -> Self:
         """A retriever with the keywords `paper("v1_code")`, the search of the authors' first code."""
         return cls(index, **cast(HippoRAGRetrieverKeywords, {**cls.paper("v1_code"), **kwargs}))
 
     @classmethod
-    def v2(cls, index: Index, **kwargs: "Unpack[HippoRAGRetrieverKeywords]") -> "Self":
+    def v2(cls, index: Index, **kwargs: Unpack[HippoRAGRetrieverKeywords]) -> Self:
         """A retriever with the keywords `paper("v2")`, the search of HippoRAG 2."""
         return cls(index, **cast(HippoRAGRetrieverKeywords, {**cls.paper("v2"), **kwargs}))
 
@@ -201,10 +200,6 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
             )
             for each in explained
         ]
-
-    @property
-    def _builder(self) -> GraphBuilder:
-        return cast(GraphBuilder, self._index.builder)
 
     def retrieve_batch(self, queries: Sequence[QueryType]) -> list[list[NodeWithScore]]:
         """Answer many questions, with the same results as `retrieve`, by joint walks.

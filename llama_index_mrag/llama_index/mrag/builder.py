@@ -38,7 +38,6 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
 
     Parameters
     ----------
-    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
     head_stores : the user's vector stores, one per head, which receive the heads of all nodes; None for none
 
     Raises
@@ -58,7 +57,7 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
         head_stores: Sequence[BasePydanticVectorStore] | None = None,
     ) -> None:
         super().__init__(storage, resources, config)
-        in_stores = storage.space().whole() is None
+        in_stores = not storage.is_whole
         if in_stores and config.dtype != "float32":
             raise ConfigurationError(
                 "The vector stores of the storage context decide how vectors are stored: leave out "
@@ -181,13 +180,8 @@ class MRAGBuilder(Builder[MRAGConfig, MRAGState]):
     # -- reading ------------------------------------------------------------------------------------
 
     def sums(self, state: MRAGState) -> Steps[HeadSums]:
-        """The sums over all nodes, as last committed by any process.
-
-        Parameters
-        ----------
-        state : that of the last write
-        """
-        if self.storage.space().whole() is not None:
+        """The sums over all nodes, as last committed by any process; `state` is that of the last write."""
+        if self.storage.is_whole:
             return state.sums
         yield from self.storage.commits.refresh()
         dimension = self.storage.struct.embedding.get("dimension", 0)

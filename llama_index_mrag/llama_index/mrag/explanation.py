@@ -1,6 +1,9 @@
 """Explanations of retrieved nodes: nearness, the agreement of each aspect, and every vote."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from llama_index.core.schema import NodeWithScore
 
 from llama_index.mrag.voting.vote_result import VoteFor, VoteResult
 
@@ -38,20 +41,25 @@ class MRAGExplanation:
     fallback: str = ""
 
 
-def explain(result: VoteResult, node_id: str, text: str, score: float, fallback: str) -> MRAGExplanation:
-    """The explanation of one node of the answer."""
-    agreement, votes = result.votes_for(node_id)
-    near, row = result.nearness, result.state.chunks.row_of(node_id)
-    return MRAGExplanation(
-        node_id=node_id,
-        text=text,
-        score=score,
-        nearness=None if near is None else float(near.scores[row]),
-        cosine=None if near is None else float(near.cosines[row]),
-        lexical=None if near is None else float(near.lexical[row]),
-        lexical_weight=None if near is None else near.lexical_weight,
-        vote_weight=result.vote_weight,
-        aspects=dict(sorted(agreement.items(), key=lambda pair: -pair[1])),
-        votes=votes,
-        fallback=fallback,
-    )
+def explain(result: VoteResult, nodes: Sequence[NodeWithScore], fallback: str) -> list[MRAGExplanation]:
+    """One explanation for each node of the answer, in the same order."""
+    explained, near = [], result.nearness
+    for each in nodes:
+        row = result.state.chunks.row_of(each.node.node_id)
+        agreement, votes = result.votes_for(each.node.node_id)
+        explained.append(
+            MRAGExplanation(
+                node_id=each.node.node_id,
+                text=each.node.get_content(),
+                score=each.get_score(),
+                nearness=None if near is None else float(near.scores[row]),
+                cosine=None if near is None else float(near.cosines[row]),
+                lexical=None if near is None else float(near.lexical[row]),
+                lexical_weight=None if near is None else near.lexical_weight,
+                vote_weight=result.vote_weight,
+                aspects=dict(sorted(agreement.items(), key=lambda pair: -pair[1])),
+                votes=votes,
+                fallback=fallback,
+            )
+        )
+    return explained

@@ -1,11 +1,13 @@
 """`MRAGIndex`: an index with one embedding space per attention head (Besta et al. 2024, arXiv 2406.05085)."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.schema import BaseNode, Document, IndexNode
 from numpy.typing import NDArray
+from typing_extensions import Self, Unpack
 
 from llama_index.mrag.builder import MRAGBuilder
 from llama_index.mrag.config import MRAGConfig
@@ -21,17 +23,9 @@ from llama_index.ragkit.html import Page
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
-    from typing_extensions import Self, Unpack
-
 __all__ = ["MRAGIndex", "MRAGStruct"]
 
 
-@dataclass
 class MRAGStruct(DerivedStruct):
     """The struct of a :class:`MRAGIndex`."""
 
@@ -67,6 +61,7 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     config_cls = MRAGConfig
     config_is_fixed = True
     builder_cls = MRAGBuilder
+    builder: MRAGBuilder
     retriever_cls = MRAGRetriever
     keywords = MRAGKeywords
 
@@ -77,29 +72,16 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[MRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[MRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[MRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[MRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[MRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[MRAGRetrieverKeywords]
-        ) -> MRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[MRAGRetrieverKeywords]) -> MRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
         @property
         def embed_model(self) -> HeadEmbedding:
@@ -134,16 +116,13 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
     @property
     def importance(self) -> NDArray[np.float64]:
         """The paper's importance score of each head over all nodes, shape (num_heads,), at least 0."""
-        builder: MRAGBuilder = self.builder  # type: ignore[assignment]
-        return importance(run_steps(builder.sums(run_steps(self.writer.recovered()).state)))
+        return importance(run_steps(self.builder.sums(run_steps(self.writer.recovered()).state)))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         state = self.state if query is None else query.found.state
         allowed = selection.allowed(state.chunks)
         nodes: int | None = state.sums.count if allowed is None else int(np.count_nonzero(allowed))
-        if (
-            selection.filters is not None and self.storage.space().whole() is None
-        ):  # only some of the nodes are in memory
+        if selection.filters is not None and not self.storage.is_whole:  # only some of the nodes are in memory
             nodes = None
         state = state.only(allowed) if query is None else state
         texts = run_steps(texts_of(nodes_to_show(state, query), self.storage.get_node))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from typing_extensions import Unpack
 
 from llama_index.mrag.config import ASPECTS, VOTES, Aspects, MRAGConfig, SearchConfig, Vote
 from llama_index.mrag.keywords import MRAGPostprocessorKeywords
@@ -18,9 +19,6 @@ from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["MRAGPostprocessor"]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore
+from typing_extensions import Unpack
 
 from llama_index.mrag.config import PAPER_SEARCHES, MRAGConfig, SearchConfig, Version
 from llama_index.mrag.explanation import MRAGExplanation, explain
@@ -18,9 +19,6 @@ from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, off
 from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.validation import chosen
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["MRAGRetriever"]
 
@@ -108,14 +106,7 @@ class MRAGRetriever(DerivedRetriever[MRAGState, FoundByVote, MRAGExplanation]):
         return ChunkScores(result.state.chunks, result.nearness.scores, [Structure(result.added(), "votes")])
 
     def _explanations(self, found: FoundByVote, nodes: Sequence[NodeWithScore]) -> Steps[list[MRAGExplanation]]:
-        return (yield from offload(_explained, found, nodes))
+        return (yield from offload(explain, found.result, nodes, found.fallback))
 
     def _on_page(self, found: FoundByVote) -> VoteResult:
         return found.result
-
-
-def _explained(found: FoundByVote, nodes: Sequence[NodeWithScore]) -> list[MRAGExplanation]:
-    return [
-        explain(found.result, each.node.node_id, each.node.get_content(), each.get_score(), found.fallback)
-        for each in nodes
-    ]

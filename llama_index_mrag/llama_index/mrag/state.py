@@ -33,22 +33,15 @@ class ExternalHeadSearch(Protocol):
 class MRAGState:
     """The vectors of all nodes of an index, or of those near to a question.
 
-    Attributes
-    ----------
-    chunks : flat vectors of the nodes
-    heads : number of heads in a flat vector; 0 while there are no vectors
-    sums : the sums over all nodes, from which importance is computed
-    inverse : shape (heads, n), 1 / length of each head of each vector, 0 for a head of zeros
-    external : the external search over all nodes, if any
-    own : numbers of a flat vector before its heads, the model's own embedding
+    `inverse`, shape (heads, n), has 1 / length of each head of each vector, 0 for a head of zeros.
     """
 
-    chunks: Snapshot = field(default_factory=Snapshot.empty)
-    heads: int = 0
-    sums: HeadSums = field(default_factory=lambda: HeadSums.empty(0, 0))
+    chunks: Snapshot = field(default_factory=Snapshot.empty)  # flat vectors of the nodes
+    heads: int = 0  # in a flat vector; 0 while there are no vectors
+    sums: HeadSums = field(default_factory=lambda: HeadSums.empty(0, 0))  # over all nodes of the index
     inverse: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))
-    external: ExternalHeadSearch | None = None
-    own: int = 0
+    external: ExternalHeadSearch | None = None  # over all nodes
+    own: int = 0  # numbers of a flat vector before its heads, the model's own embedding
 
     @classmethod
     def of(
@@ -61,9 +54,7 @@ class MRAGState:
     ) -> "MRAGState":
         """Compute the state from the vectors, head by head: time O(n d), memory of one head.
 
-        Parameters
-        ----------
-        sums : the sums, if the index has more nodes than these; None to compute them
+        `sums` are given if the index has more nodes than these.
         """
         if not len(chunks) or not heads:
             return cls(chunks, external=external)

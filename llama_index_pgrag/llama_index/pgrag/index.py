@@ -1,9 +1,11 @@
 """`PGRAGIndex`: an index of mind maps whose facts are linked across documents (Liang et al. 2024, arXiv 2405.16933)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from llama_index.core.schema import BaseNode, Document, IndexNode
+from typing_extensions import Self, Unpack
 
 from llama_index.pgrag.builder import MapBuilder, embeds_cells
 from llama_index.pgrag.config import PAPER_INDEX, PGRAGConfig
@@ -31,17 +33,9 @@ from llama_index.ragkit.html import Page
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.derived_nodes import texts_of
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
-    from typing_extensions import Self, Unpack
-
 __all__ = ["PGRAGIndex", "PGRAGStruct"]
 
 
-@dataclass
 class PGRAGStruct(DerivedStruct):
     """The struct of a :class:`PGRAGIndex`."""
 
@@ -98,29 +92,16 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[PGRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[PGRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[PGRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[PGRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[PGRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[PGRAGRetrieverKeywords]
-        ) -> PGRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[PGRAGRetrieverKeywords]) -> PGRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @property
     def graph(self) -> PseudoGraph:
@@ -145,7 +126,7 @@ class PGRAGIndex(DerivedIndex[PGRAGConfig, PseudoGraph]):
     @classmethod
     def embedding_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         sample: int,

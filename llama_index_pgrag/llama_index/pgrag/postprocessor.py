@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from typing_extensions import Unpack
 
 from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PGRAGConfig, SearchConfig
@@ -22,9 +23,6 @@ from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import choice, count, number
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, standardised
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["PGRAGPostprocessor"]
 

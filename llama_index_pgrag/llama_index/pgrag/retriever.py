@@ -13,12 +13,13 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import Unpack
 
 from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
 from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
-from llama_index.pgrag.map_view import Asked, Gathered, MapView
+from llama_index.pgrag.map_view import Asked, Gathered
 from llama_index.pgrag.page import FoundForPage
 from llama_index.pgrag.path_nodes import ContextPath, Format, context_text, path_node, sources_of
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
@@ -38,9 +39,6 @@ from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
 
@@ -164,6 +162,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     keywords = PGRAGRetrieverKeywords
     options_cls = SearchConfig
     options: SearchConfig
+    _builder: MapBuilder
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -183,9 +182,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
 
     def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
         if self.options.needs_vectors:
-            builder: MapBuilder = self._index.builder  # type: ignore[assignment]
             yield from self._index.writer.recovered()
-            for work in (yield from builder.embedding()):
+            for work in (yield from self._builder.embedding()):
                 yield from self._index.writer.revise(work)
         return (yield from super()._vector(bundle))
 
@@ -198,13 +196,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
             vectors = yield from embed_texts(model, texts)
             points = list(query_matrix(model, list(vectors), texts, len(question)))
         asked = Asked(question, texts, points)
-        found = yield from self._maps.gathered(query, asked, self.options)
+        found = yield from self._builder.maps.gathered(query, asked, self.options)
         return (yield from offload(self._ranked, found, asked, fallback))
-
-    @property
-    def _maps(self) -> MapView:
-        builder: MapBuilder = self._index.builder  # type: ignore[assignment]
-        return builder.maps
 
     def _ranked(self, found: Gathered, asked: Asked, fallback: str) -> Answer:
         options, query, near, names = self.options, found.query, found.near, found.names
@@ -292,17 +285,11 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         return await arun_steps(self._context(query, form, documents))
 
     def _context(self, question: QueryType, form: Format, documents: bool) -> Steps[str]:
-        bundle = as_bundle(question)
-        vector = yield from self._vector(bundle)
-        paths = yield from self._index.writer.in_one_generation(partial(self._context_paths, bundle, vector))
+        nothing: list[ContextPath] = []
+        paths = yield from self._about(as_bundle(question), self._context_paths, nothing)
         return context_text(paths, form, documents)
 
-    def _context_paths(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[list[ContextPath]]:
-        query = yield from self._query(bundle, vector)
-        if query is None:
-            return []
-        answer = yield from self._search(query)
-        self._report(query, answer)
+    def _context_paths(self, query: Query[PseudoGraph], answer: Answer) -> Steps[list[ContextPath]]:
         kept = {result.node.node_id for result in (yield from self._paths(answer))}
         shown = [result for result in answer.results if result.fact.id in kept]
         return [ContextPath(result.fact.path, tuple(result.documents), result.score) for result in shown]

@@ -38,19 +38,13 @@ _encoders: dict[int, Callable[[str], Sequence[object]] | None] = {}  # by the id
 
 @dataclass(frozen=True)
 class DocstoreTables:
-    """The key-value store below a document store, and the names of its collections.
-
-    Attributes
-    ----------
-    nodes, metadata, ref_docs : collections of the nodes, of their metadata, and of the documents
-    batch_size : records in one call of `put_all`
-    """
+    """The key-value store below a document store, and the names of its collections."""
 
     kvstore: BaseKVStore
     nodes: str
     metadata: str
     ref_docs: str
-    batch_size: int
+    batch_size: int  # records in one call of `put_all`
 
 
 def docstore_tables(docstore: BaseDocumentStore) -> DocstoreTables:
@@ -59,11 +53,6 @@ def docstore_tables(docstore: BaseDocumentStore) -> DocstoreTables:
     Private, since core offers no way to keep records of one's own beside the nodes, and its deletes are unusable:
     `delete_document` rewrites the document's entry for every node (quadratic in the nodes of a document), and its
     asynchronous twin looks the entry up under the wrong key and leaves it stale.
-
-    Raises
-    ------
-    UnsupportedStoreError
-        If the document store is not built on a key-value store.
     """
     if not isinstance(docstore, KVDocumentStore):
         raise UnsupportedStoreError(

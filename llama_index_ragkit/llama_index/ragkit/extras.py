@@ -7,13 +7,7 @@ __all__ = ["need"]
 
 
 def need(module: str, purpose: str, extra: str) -> Any:
-    """Import a module, or raise an error that names what to install.
-
-    Parameters
-    ----------
-    purpose : what needs it, such as "to_networkx()"
-    extra : the distribution and its extra, such as "llama-index-hipporag[networkx]"
-    """
+    """Import a module, or raise an error that names what to install: `extra`, such as "llama-index-ragkit[mcp]"."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -15,13 +15,7 @@ __all__ = ["Slots", "WriterLock", "polled"]
 
 
 async def polled(acquire: Callable[[bool], bool], patience: float = math.inf) -> bool:
-    """Take a lock or a semaphore of `threading` from a task, by trying again and again; tells whether that worked.
-
-    Parameters
-    ----------
-    acquire : takes it, where its argument says whether to wait
-    patience : seconds
-    """
+    """Take a lock or a semaphore of `threading` from a task, by trying again and again; tells whether that worked."""
     end, wait = time.monotonic() + patience, 0.001
     while not acquire(False):
         if time.monotonic() > end:

@@ -66,12 +66,7 @@ def check_count(name: str, value: Any, least: int, *, none_ok: bool = False) -> 
 def check_number(
     name: str, value: Any, low: float, high: float = math.inf, *, above: bool = False, below: bool = False
 ) -> float:
-    """The value, if it is a finite number from `low` to `high`.
-
-    Parameters
-    ----------
-    above, below : whether `low` itself, or `high` itself, is excluded
-    """
+    """The value, if it is a finite number from `low` to `high`, or `above` the one or `below` the other."""
     fits = not isinstance(value, bool) and isinstance(value, Real) and low <= float(value) <= high
     if not fits or value == math.inf or (above and value == low) or (below and value == high):
         if high == math.inf:
@@ -128,12 +123,7 @@ def count(least: int, *, none_ok: bool = False) -> BeforeValidator:
 def number(
     low: float, high: float = math.inf, *, above: bool = False, below: bool = False, none_ok: bool = False
 ) -> BeforeValidator:
-    """:func:`check_number` for a field.
-
-    Parameters
-    ----------
-    none_ok : whether None is valid too
-    """
+    """:func:`check_number` for a field."""
 
     def check(name: str, value: Any) -> float | None:
         return None if none_ok and value is None else check_number(name, value, low, high, above=above, below=below)
@@ -159,13 +149,7 @@ def did_you_mean(unknown: Iterable[str], known: Iterable[str]) -> str:
 
 
 def refusal(owner: str, known: Iterable[str], error: ValidationError) -> ConfigurationError:
-    """An error of pydantic as one of this package.
-
-    Parameters
-    ----------
-    owner : name of the class that cannot be created
-    known : names of its parameters
-    """
+    """An error of pydantic as one of this package; `owner` is the class that cannot be made, `known` its parameters."""
     flaws = []
     for flaw in error.errors():
         name, own = ".".join(map(str, flaw["loc"])), flaw.get("ctx", {}).get("error")

@@ -45,7 +45,6 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     Parameters
     ----------
-    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
     clustering : groups the nodes of a layer; default :class:`~llama_index.raptor.GraphClustering`
 
     Attributes
@@ -83,10 +82,9 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         Remains of deleted chunks that a write left when it ended early are removed. Rows that it left half-written are
         stored again with the next write.
         """
-        found, space = self._vectors(), self.storage.space(SUMMARIES)
-        if found is None:
+        if not self.storage.is_whole:
             return RaptorState()
-        chunks, vectors = found
+        (chunks, vectors), space = self._vectors(), self.storage.space(SUMMARIES)
         rows, records = (yield from self._rows.all()), (yield from self._rows.all_texts())
         tree = Tree.of({n: Summary(row["level"], tuple(row["children"])) for n, row in rows.items() if row["level"]})
         gone = [node for node in tree.parents if node not in tree.summaries and node not in chunks]
@@ -98,7 +96,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
             yield from self._rows.put_all(tree, chunks.ids, written)
         self._rows_differ = not gone and not (yield from self._rows.are_of(tree, chunks.ids, written, rows))
         self.storage.struct.counters["summaries"] = len(written)
-        return RaptorState(*(self._vectors() or found), tree, written)
+        return RaptorState(*self._vectors(), tree, written)
 
     def arrays_of(self, state: RaptorState) -> Arrays:
         """The tree and the records of its summaries; empty while the stored rows are those of another tree."""
@@ -106,17 +104,16 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
             return {}
         return nested({**state.tree.packed(), "written": PackedMapping.to_arrays(state.written)})
 
-    def load_arrays(self, arrays: Arrays) -> RaptorState | None:
+    def load_arrays(self, arrays: Arrays) -> RaptorState:
         """The state of :meth:`arrays_of`, made into objects when a search needs them."""
         written: PackedMapping[Record] = PackedMapping.of_arrays(part_of(arrays, "written"))
         self._rows_differ = False
         self.storage.struct.counters["summaries"] = len(written)
-        return RaptorState(self.storage.snapshot(), self.storage.snapshot(SUMMARIES), Tree.of_packed(arrays), written)
+        return RaptorState(*self._vectors(), Tree.of_packed(arrays), written)
 
-    def _vectors(self) -> tuple[Snapshot, Snapshot] | None:
-        """The vectors of all chunks and summaries, if they are in memory."""
-        chunks, summaries = self.storage.space().whole(), self.storage.space(SUMMARIES).whole()
-        return None if chunks is None or summaries is None else (chunks, summaries)
+    def _vectors(self) -> tuple[Snapshot, Snapshot]:
+        """The vectors of all chunks and summaries of an index in memory."""
+        return self.storage.snapshot(), self.storage.snapshot(SUMMARIES)
 
     def _begin(self, state: RaptorState, change: Change | None = None) -> Steps[TreeWriter]:
         if self._rows_differ:
@@ -127,10 +124,10 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     def _changed(self, state: RaptorState, writer: TreeWriter) -> RaptorState:
         """The state after a write if the whole index is in memory, else the given one."""
-        vectors = self._vectors()
-        if vectors is None:
+        if not self.storage.is_whole:
             return state
-        return RaptorState(*vectors, state.tree.changed(writer.nodes), with_changes(state.written, writer.texts))
+        tree = state.tree.changed(writer.nodes)
+        return RaptorState(*self._vectors(), tree, with_changes(state.written, writer.texts))
 
     # -- nodes --------------------------------------------------------------------------------------
 

@@ -1,11 +1,12 @@
 """`RaptorIndex`: an index with a tree of summaries over chunks (Sarthi et al., ICLR 2024, arXiv 2401.18059)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.llms import LLM
-from llama_index.core.schema import Document, TransformComponent
+from llama_index.core.schema import BaseNode, Document, IndexNode
+from typing_extensions import Self, Unpack
 
 from llama_index.ragkit import (
     DerivedIndex,
@@ -15,13 +16,11 @@ from llama_index.ragkit import (
     LastQuery,
     LLMSummarizer,
     NodeExtractor,
-    Prices,
     Selection,
     Summarizer,
     register_index,
 )
 from llama_index.ragkit.html import Page
-from llama_index.ragkit.index.derived_index import nodes_of
 from llama_index.ragkit.index.summaries import SummaryMethods
 from llama_index.ragkit.llm.completion import known_llm
 from llama_index.ragkit.steps import run_steps
@@ -37,15 +36,9 @@ from llama_index.raptor.retriever import RaptorRetriever
 from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree import Tree
 
-if TYPE_CHECKING:
-    from llama_index.core.schema import BaseNode, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
-    from typing_extensions import Self, Unpack
-
 __all__ = ["RaptorIndex", "RaptorStruct"]
 
 
-@dataclass
 class RaptorStruct(DerivedStruct):
     """The struct of a :class:`RaptorIndex`."""
 
@@ -60,6 +53,9 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
 
     Parameters of the tree are stored with the index; values that you pass when you load it replace them. The
     documentation of the package lists the deviations from paper and published code.
+
+    `estimate` also takes `cluster_size`, the assumed ratio of the number of nodes of a layer to that of the layer above
+    [10].
 
     Parameters
     ----------
@@ -92,10 +88,12 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
     space_names: ClassVar[tuple[str, ...]] = ("chunks", "summaries")
     config_cls = TreeConfig
     builder_cls = TreeBuilder
+    builder: TreeBuilder
     retriever_cls = RaptorRetriever
     keywords = RaptorKeywords
     default_summarizer = LLMSummarizer
     rule_summarizer = ExtractiveSummarizer
+    assumed: ClassVar[Mapping[str, float]] = MappingProxyType({"cluster_size": 10})
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -104,29 +102,16 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[RaptorKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[RaptorKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[RaptorKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[RaptorKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[RaptorKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[RaptorRetrieverKeywords]
-        ) -> RaptorRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[RaptorRetrieverKeywords]) -> RaptorRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @staticmethod
     def paper() -> dict[str, Any]:
@@ -149,92 +134,38 @@ class RaptorIndex(SummaryMethods, DerivedIndex[TreeConfig, RaptorState]):
         return sorted(self.state.tree.leaves(node_id))
 
     @classmethod
-    def estimate(
-        cls,
-        documents: Sequence[Document],
-        *,
-        extractor: NodeExtractor | None = None,
-        summarizer: Summarizer | None = None,
-        transformations: list[TransformComponent] | None = None,
-        llm: LLM | None = None,
-        summary_tokens: int = 200,
-        cluster_size: float = 10,
-        sample: int = 500,
-        prices: Prices | None = None,
-        **parameters: Any,
-    ) -> Estimate:
-        """Estimate what a build asks of the LLM and of the embedding model, without calling either.
-
-        Parameters
-        ----------
-        documents, extractor, transformations, llm, sample, prices, parameters : see
-            :meth:`~llama_index.ragkit.DerivedIndex.estimate`
-        summarizer : a summarizer that needs no LLM adds no cost
-        summary_tokens : output tokens of a summary, which reads its children once
-        cluster_size : assumed ratio of the number of nodes of a layer to that of the layer above
-
-        Returns
-        -------
-        Calls, prompt tokens and reply tokens; embedded texts and tokens.
-        """
-        work = super().estimate(
-            documents,
-            extractor=extractor,
-            summarizer=summarizer,
-            transformations=transformations,
-            llm=llm,
-            sample=sample,
-            summary_tokens=summary_tokens,
-            **parameters,
-        )
-        nodes = nodes_of(documents, transformations)
-        return (work + _work_of_summaries(nodes, summarizer, llm, summary_tokens, cluster_size)).priced(prices)
-
-    @classmethod
     def _writing_work(
         cls,
-        nodes: "Sequence[BaseNode]",
+        nodes: Sequence[BaseNode],
         extractor: NodeExtractor | None,
         summarizer: Summarizer | None,
         llm: LLM | None,
         config: TreeConfig,
+        assumed: Mapping[str, float],
     ) -> Estimate:
-        return _work_of_summaries(nodes, summarizer, llm, config.summary_tokens)
+        if summarizer is None or not summarizer.needs_llm:
+            return Estimate()
+        below, tokens = float(len(nodes)), float(sum(count_tokens(plain_text(node)) for node in nodes))
+        calls = prompt = reply = 0.0
+        while below > 1:
+            layer = max(1.0, below / assumed["cluster_size"])
+            one = summarizer.estimate(tokens / layer, below / layer, config.summary_tokens, known_llm(llm))
+            calls += layer * one.calls
+            prompt += layer * one.prompt_tokens
+            reply += layer * one.completion_tokens
+            below, tokens = layer, layer * config.summary_tokens
+        return Estimate(round(calls), round(prompt), round(reply))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         found = None if query is None else query.found
-        builder: TreeBuilder = self._builder  # type: ignore[assignment]
         if query is None or found is None:
             state = self.state
         else:
-            state = run_steps(builder.tree.drawn(found, [node for node, _ in query.answer]))
+            state = run_steps(self.builder.tree.drawn(found, [node for node, _ in query.answer]))
         state = state.only(selection.allowed(state.chunks))
         fetch = fetch_derived(state.written, self.storage.get_node)
         texts = run_steps(texts_of([*state.chunks.ids, *state.written], fetch))
         return page_of(state, texts, query, partial=found is not None)
-
-
-def _work_of_summaries(
-    nodes: "Sequence[BaseNode]",
-    summarizer: Summarizer | None,
-    llm: LLM | None,
-    summary_tokens: int,
-    cluster_size: float = 10,
-) -> Estimate:
-    """The calls that write the summaries of a tree."""
-    writes = summarizer or LLMSummarizer()
-    if not writes.needs_llm:
-        return Estimate()
-    below, tokens = float(len(nodes)), float(sum(count_tokens(plain_text(node)) for node in nodes))
-    calls = prompt = reply = 0.0
-    while below > 1:
-        layer = max(1.0, below / cluster_size)
-        one = writes.estimate(tokens / layer, below / layer, summary_tokens, known_llm(llm))
-        calls += layer * one.calls
-        prompt += layer * one.prompt_tokens
-        reply += layer * one.completion_tokens
-        below, tokens = layer, layer * summary_tokens
-    return Estimate(round(calls), round(prompt), round(reply))
 
 
 register_index(RaptorIndex)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from typing_extensions import Unpack
 
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps
 from llama_index.ragkit.index.results import fresh
@@ -17,9 +18,6 @@ from llama_index.raptor.config import TreeConfig
 from llama_index.raptor.keywords import RaptorPostprocessorKeywords
 from llama_index.raptor.state import RaptorState
 from llama_index.raptor.tree import Tree
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["Choice", "RaptorPostprocessor", "condense"]
 

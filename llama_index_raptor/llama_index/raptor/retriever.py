@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.schema import NodeWithScore
+from typing_extensions import Unpack
 
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.index.results import deepened
@@ -17,10 +18,7 @@ from llama_index.raptor.keywords import RaptorRetrieverKeywords
 from llama_index.raptor.search.node_scores import NodeScores, as_results
 from llama_index.raptor.search.tree_search import search_collapsed_tree, traverse_tree
 from llama_index.raptor.state import RaptorState, ScoredNode
-from llama_index.raptor.tree_view import RaptorContents, TreeView
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from llama_index.raptor.tree_view import RaptorContents
 
 __all__ = ["RaptorRetriever"]
 
@@ -69,6 +67,7 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
     keywords = RaptorRetrieverKeywords
     options_cls = TreeSearchConfig
     options: TreeSearchConfig
+    _builder: TreeBuilder
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -107,33 +106,28 @@ class RaptorRetriever(DerivedRetriever[RaptorState, _FoundInTree, RaptorExplanat
         return NodeScores(query.state, (yield from query.vector()), nearness, query.allowed)
 
     def _traverse(self, query: Query[RaptorState], scores: NodeScores, fallback: str) -> Steps[_FoundInTree]:
-        options = self.options
+        options, tree = self.options, self._builder.tree
         if options.beam_width is None and options.min_cosine is None:
             options = replace(options, beam_width=self.similarity_top_k)
         asked = [query]  # each with more of the tree than the one before
 
         def reach(scores: NodeScores, nodes: Sequence[str]) -> Steps[NodeScores]:
-            contents = yield from self._tree.reaching(asked[-1].contents, nodes, self.options.lexical_weight > 0)
+            contents = yield from tree.reaching(asked[-1].contents, nodes, self.options.lexical_weight > 0)
             if contents is asked[-1].contents:
                 return scores
             asked.append(asked[-1].over(contents))
             return (yield from self._scores(asked[-1]))
 
-        start = yield from self._tree.start(query.contents, options.start_layer)
+        start = yield from tree.start(query.contents, options.start_layer)
         scores, steps = yield from traverse_tree(scores, options, start, reach)
         ranking = yield from offload(scores.ranked, {node for step in steps for node, _ in step})
         return _FoundInTree(asked[-1], scores, as_results(ranking, scores), fallback)
-
-    @property
-    def _tree(self) -> TreeView:
-        builder: TreeBuilder = self._index.builder  # type: ignore[assignment]
-        return builder.tree
 
     def _results(self, found: _FoundInTree) -> Steps[list[NodeWithScore]]:
         return (yield from self._take_best(found.ranking, derived=found.scores.state.written))
 
     def _explanations(self, found: _FoundInTree, nodes: Sequence[NodeWithScore]) -> Steps[list[RaptorExplanation]]:
-        around = yield from self._tree.around(found.query.contents, [each.node.node_id for each in nodes])
+        around = yield from self._builder.tree.around(found.query.contents, [each.node.node_id for each in nodes])
         scores = replace(found.scores, state=around)
         return (yield from offload(explain, scores, nodes, found.fallback))
 

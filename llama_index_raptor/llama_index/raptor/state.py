@@ -22,24 +22,17 @@ ScoredNode = tuple[str, float]
 class RaptorState:
     """Chunks, summaries and the tree over them: the whole index, or the part that a question needs.
 
-    Attributes
-    ----------
-    chunks, summaries : vectors of the leaves and of the written summaries
-    tree : the structure; may contain summaries that are not written yet (after a delete or a failure)
-    written : the records of the written summaries by id; a query that started before a write finds the texts that it
-        ranked there
-    rows : for a part, the rows of the tree that were read, by node, see
-        :class:`~llama_index.raptor.tree_rows.TreeRows`; None for the whole index. If the question has a filter, they
-        hold only summaries all of whose chunks pass
-    has_more : for a part, whether the index has written summaries, in the part or not
+    The tree may have summaries that are not written yet (after a delete or a failure). A query that started before a
+    write finds the texts that it ranked in `written`. The `rows` of a part are those of
+    :class:`~llama_index.raptor.tree_rows.TreeRows`, under a filter only of summaries all of whose chunks pass.
     """
 
-    chunks: Snapshot = field(default_factory=Snapshot.empty)
-    summaries: Snapshot = field(default_factory=Snapshot.empty)
+    chunks: Snapshot = field(default_factory=Snapshot.empty)  # vectors of the leaves
+    summaries: Snapshot = field(default_factory=Snapshot.empty)  # vectors of the written summaries
     tree: Tree = field(default_factory=Tree)
-    written: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    rows: Mapping[str, dict[str, Any]] | None = None
-    has_more: bool = False
+    written: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # the records of the written summaries by id
+    rows: Mapping[str, dict[str, Any]] | None = None  # of the tree, by node; None for the whole index
+    has_more: bool = False  # for a part, whether the index has written summaries, in the part or not
 
     @cached_property
     def leaf_rows(self) -> dict[str, NDArray[np.intp]]:

@@ -86,7 +86,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         Repairs what an interrupted write has left: chunks without a row get one without a header, so that the next
         write to their document embeds them again.
         """
-        if self.storage.space().whole() is None:
+        if not self.storage.is_whole:
             return SpRAGState()
         entries = yield from self.storage.manifest.entries()
         rows = dict((yield from self._rows.all_chunks()))
@@ -355,13 +355,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
     # -- chunks without their headers ---------------------------------------------------------------
 
     def without_plain(self, state: SpRAGState, context_weight: float) -> list[str]:
-        """Chunks with a header whose vectors without it a search with this weight needs, and that have none.
-
-        Raises
-        ------
-        ConfigurationError
-            If the index has no place for such vectors.
-        """
+        """Chunks with a header whose vectors without it a search with this weight needs, and that have none."""
         if context_weight == 1:
             return []
         if self._plain is None:
@@ -395,12 +389,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         return (yield from self._state(near.rows))
 
     def state_around(self, state: SpRAGState, nodes: Sequence[BaseNode]) -> Steps[SpRAGState]:
-        """A state with the chunks of some nodes, or of their originals; the vectors may be meaningless.
-
-        Parameters
-        ----------
-        state : that of the last write
-        """
+        """A state with the chunks of some nodes, or of their originals; the vectors may be meaningless."""
         return state if state.is_whole else (yield from self._state((yield from self.storage.rows_matching(nodes))))
 
     def _state(self, chunks: Snapshot) -> Steps[SpRAGState]:

@@ -1,7 +1,10 @@
 """`SpRAGIndex`: chunks with the context of their documents (SuperpoweredAI 2024: spRAG, later dsRAG)."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
+
+from llama_index.core.schema import BaseNode, Document, IndexNode
+from typing_extensions import Self, Unpack
 
 from llama_index.ragkit import DerivedIndex, DerivedStruct, LastQuery, NodeExtractor, Selection, register_index
 from llama_index.ragkit.html import Page
@@ -18,17 +21,9 @@ from llama_index.sprag.page import chunks_to_show, documents_to_show, page_of
 from llama_index.sprag.retriever import SpRAGRetriever
 from llama_index.sprag.state import SpRAGState
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from llama_index.core.schema import BaseNode, Document, IndexNode
-    from llama_index.core.storage.storage_context import StorageContext
-    from typing_extensions import Self, Unpack
-
 __all__ = ["SpRAGIndex", "SpRAGStruct"]
 
 
-@dataclass
 class SpRAGStruct(DerivedStruct):
     """The struct of a :class:`SpRAGIndex`."""
 
@@ -67,13 +62,14 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     config_cls = SpRAGConfig
     config_is_fixed = True
     builder_cls = ContextBuilder
+    builder: ContextBuilder
     retriever_cls = SpRAGRetriever
     keywords = SpRAGKeywords
     default_extractor = AutoContext
     rule_extractor = RuleContext
 
     @classmethod
-    def _components(cls, given: "Mapping[str, Any]") -> dict[str, Any]:
+    def _components(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         chosen = super()._components(given)
         if "fallback" in chosen:  # it must find the documents that the extractor finds
             chosen["fallback"] = _rules_like(chosen["extractor"])
@@ -86,29 +82,16 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
             nodes: Sequence[BaseNode] | None = None,
             objects: Sequence[IndexNode] | None = None,
             index_struct: DerivedStruct | None = None,
-            storage_context: StorageContext | None = None,
             **kwargs: Unpack[SpRAGKeywords],
         ) -> None: ...
 
         @classmethod
-        def from_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[SpRAGKeywords],
-        ) -> Self: ...
+        def from_documents(cls, documents: Sequence[Document], **kwargs: Unpack[SpRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
         @classmethod
-        async def afrom_documents(  # type: ignore[override]  # noqa: D102
-            cls,
-            documents: Sequence[Document],
-            storage_context: StorageContext | None = None,
-            **kwargs: Unpack[SpRAGKeywords],
-        ) -> Self: ...
+        async def afrom_documents(cls, documents: Sequence[Document], **kwargs: Unpack[SpRAGKeywords]) -> Self: ...  # type: ignore[override]  # noqa: D102
 
-        def as_retriever(  # type: ignore[override]  # noqa: D102
-            self, **kwargs: Unpack[SpRAGRetrieverKeywords]
-        ) -> SpRAGRetriever: ...
+        def as_retriever(self, **kwargs: Unpack[SpRAGRetrieverKeywords]) -> SpRAGRetriever: ...  # type: ignore[override]  # noqa: D102
 
     @staticmethod
     def paper(version: Version = "code") -> dict[str, Any]:
@@ -137,18 +120,13 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
         -------
         The number of documents that are not described.
         """
-        run_steps(self.writer.revise(self._contexts.rebuild))
+        run_steps(self.writer.revise(self.builder.rebuild))
         return self._undescribed
 
     async def arebuild(self) -> int:
         """As :meth:`rebuild`."""
-        await arun_steps(self.writer.revise(self._contexts.rebuild))
+        await arun_steps(self.writer.revise(self.builder.rebuild))
         return self._undescribed
-
-    @property
-    def _contexts(self) -> ContextBuilder:
-        builder: ContextBuilder = self.builder  # type: ignore[assignment]
-        return builder
 
     @property
     def _undescribed(self) -> int:
@@ -157,12 +135,12 @@ class SpRAGIndex(DerivedIndex[SpRAGConfig, SpRAGState]):
     def header_of(self, node_id: str) -> str:
         """The header before a chunk, "" if it has none."""
         state = run_steps(self.writer.recovered()).state
-        return run_steps(self._contexts.with_headers(state, [node_id])).header(node_id)
+        return run_steps(self.builder.with_headers(state, [node_id])).header(node_id)
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
         state = self.state if query is None else query.found.state
         keys = state.documents if state.is_whole else documents_to_show(state, query)
-        state = run_steps(self._contexts.with_documents(state, keys, selection)).only()
+        state = run_steps(self.builder.with_documents(state, keys, selection)).only()
         texts = run_steps(texts_of(chunks_to_show(state, query), self.storage.get_node))
         counters = self.storage.struct.counters
         if not selection.is_whole:  # stores do not count the chunks that pass

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.storage.docstore.types import BaseDocumentStore
+from typing_extensions import Unpack
 
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, content_id
 from llama_index.ragkit.index.matching import match_nodes
@@ -27,9 +28,6 @@ from llama_index.sprag.segment_nodes import (
 )
 from llama_index.sprag.segment_search import RankedChunks, find_segments
 from llama_index.sprag.state import SpRAGState
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __all__ = ["RelevantSegmentPostprocessor"]
 
@@ -75,7 +73,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         self,
         index: DerivedIndex[SpRAGConfig, SpRAGState] | None = None,
         docstore: BaseDocumentStore | None = None,
-        **kwargs: "Unpack[RelevantSegmentKeywords]",
+        **kwargs: Unpack[RelevantSegmentKeywords],
     ) -> None:
         given: dict[str, Any] = dict(kwargs)
         parameters = {name: given.pop(name) for name in list(given) if name in _SEGMENT_PARAMETERS}

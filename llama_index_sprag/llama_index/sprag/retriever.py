@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -12,6 +12,7 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import Unpack
 
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.errors import (
@@ -46,9 +47,6 @@ from llama_index.sprag.segment_search import (
 )
 from llama_index.sprag.state import SpRAGState
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 __all__ = ["QueriesReply", "SpRAGFound", "SpRAGRetriever"]
 
 logger = logging.getLogger(__name__)
@@ -67,25 +65,14 @@ class QueriesReply(Reply):
 
 @dataclass(frozen=True)
 class SpRAGFound:
-    """The result of a search.
-
-    Attributes
-    ----------
-    state : the state that was searched
-    queries : the queries that represented the question
-    near : for each query the nearness of every chunk
-    rankings : for each query the best chunks
-    segments : in `mode="segments"`, best first
-    ranking : in `mode="chunks"`, chunks with their scores, best first
-    fallback : which part of the method was not used, and why; empty otherwise
-    """
+    """The result of a search."""
 
     state: SpRAGState
-    queries: Sequence[str]
-    near: Sequence[Nearness]
-    rankings: Sequence[RankedChunks]
-    segments: Sequence[FoundSegment]
-    ranking: Sequence[tuple[str, float]]
+    queries: Sequence[str]  # that represented the question
+    near: Sequence[Nearness]  # of every chunk, for each query
+    rankings: Sequence[RankedChunks]  # the best chunks for each query
+    segments: Sequence[FoundSegment]  # in `mode="segments"`, best first
+    ranking: Sequence[tuple[str, float]]  # in `mode="chunks"`, best first
     fallback: str = ""
 
     @property
@@ -133,10 +120,9 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     keywords = SpRAGRetrieverKeywords
     options_cls = SearchConfig
     options: SearchConfig
+    _builder: ContextBuilder
 
-    def __init__(
-        self, index: DerivedIndex[SpRAGConfig, SpRAGState], **kwargs: "Unpack[SpRAGRetrieverKeywords]"
-    ) -> None:
+    def __init__(self, index: DerivedIndex[SpRAGConfig, SpRAGState], **kwargs: Unpack[SpRAGRetrieverKeywords]) -> None:
         super().__init__(index, **kwargs)
         reranker = kwargs.get("reranker")
         if reranker is not None and not isinstance(reranker, BaseNodePostprocessor):
@@ -161,11 +147,6 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     @property
     def _candidates(self) -> int:
         return max(self._wanted, self.options.candidates)
-
-    @property
-    def _builder(self) -> ContextBuilder:
-        builder: ContextBuilder = self._index.builder  # type: ignore[assignment]
-        return builder
 
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[SpRAGState] | None]:
         """A question to the current state, after the vectors that it needs have been made."""

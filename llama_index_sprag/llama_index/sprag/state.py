@@ -11,9 +11,8 @@ from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.lexical_index import AlignedWords, FullScore, LexicalIndex
 from llama_index.ragkit.text.packed_mapping import PackedMapping
-from llama_index.ragkit.vectors.largest import largest
 from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import question_cosines
+from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.sprag.config import SearchConfig
 from llama_index.sprag.documents import DocumentEntry
@@ -25,24 +24,16 @@ __all__ = ["SpRAGState"]
 class SpRAGState:
     """Chunks and the documents that they form: all of an index, or the part that a question needs.
 
-    Attributes
-    ----------
-    chunks : vectors of chunks with their headers, if they have one
-    documents : by key; in a part, those that were read
-    document_of : chunk -> key of its document; in a part, for the chunks near to the question and those of `documents`
-    headers : chunk -> its header, for chunks that have one
-    plain : known vectors, without header, of chunks that have one
-    lexical : the terms of chunks and headers; None in a part
-    passing : chunks of documents that may be shown; None for all
+    In a part, `documents` are those that were read, and `document_of` has the chunks near to the question and theirs.
     """
 
-    chunks: Snapshot = field(default_factory=Snapshot.empty)
-    documents: Mapping[str, DocumentEntry] = field(default_factory=dict)
-    document_of: Mapping[str, str] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    plain: Snapshot = field(default_factory=Snapshot.empty)
-    lexical: LexicalIndex | None = None
-    passing: frozenset[str] | None = None
+    chunks: Snapshot = field(default_factory=Snapshot.empty)  # vectors of chunks with their headers, if they have one
+    documents: Mapping[str, DocumentEntry] = field(default_factory=dict)  # by key
+    document_of: Mapping[str, str] = field(default_factory=dict)  # chunk -> key of its document
+    headers: Mapping[str, str] = field(default_factory=dict)  # of the chunks that have one
+    plain: Snapshot = field(default_factory=Snapshot.empty)  # known vectors, without header, of chunks that have one
+    lexical: LexicalIndex | None = None  # the terms of chunks and headers; None in a part
+    passing: frozenset[str] | None = None  # chunks of documents that may be shown; None for all
 
     @property
     def is_whole(self) -> bool:
@@ -81,12 +72,7 @@ class SpRAGState:
     ) -> "SpRAGState":
         """The state of a whole index after a write.
 
-        Parameters
-        ----------
-        chunks, plain, lexical : of all chunks
-        removed : the removed chunks
-        documents : the written documents, and None for removed ones
-        headers : of the written chunks, "" for those without one
+        `documents` are the written ones, None for removed ones, `headers` those of written chunks, "" for none.
         """
         forget = bool(removed)
         gone: dict[str, str | None] = {i: None for i in removed if i not in headers}
@@ -115,10 +101,7 @@ class SpRAGState:
     def cosines(self, vector: NDArray[np.float32], context_weight: float) -> NDArray[np.float64]:
         """Cosine of a question with each chunk, shape (n,).
 
-        Parameters
-        ----------
-        context_weight : weight of the vector of header and chunk together; the rest is that of the vector without
-            header, if it is known
+        `context_weight` is that of header and chunk together; the vector without header has the rest, if it is known.
         """
         cosines = question_cosines(self.chunks, vector)
         if context_weight < 1 and len(self.plain):
@@ -171,16 +154,9 @@ class SpRAGState:
         return Nearness.of(cosines, lexical, options.lexical_weight, allowed, full_score._replace(advantage=advantage))
 
     def nearest(self, nearness: NDArray[np.float64], k: int) -> list[tuple[str, float]]:
-        """The k nearest chunks with their nearness, best first, equal ones in canonical order."""
-        count = min(k, int(np.isfinite(nearness).sum()))
-        if not count:
-            return []
-        least = nearness[largest(nearness, count)].min()
-        rows: list[int] = np.flatnonzero(np.isfinite(nearness) & (nearness >= least)).tolist()
-        records = self.chunks.records
-        # Rounded, so that chunks that differ only by the order of a sum are equal.
-        scored = sorted((-round(float(nearness[row]), 9), records[row].key, records[row].id) for row in rows)
-        return [(node_id, -score) for score, _, node_id in scored[:count]]
+        """The k nearest chunks with their nearness, rounded as for :func:`best_rows`, best first."""
+        rows = best_rows(nearness, k, self.chunks)
+        return [(self.chunks.ids[row], round(float(nearness[row]), 9)) for row in rows]
 
     @property
     def shown(self) -> Callable[[str], bool] | None:

@@ -57,10 +57,8 @@ class Method:
     def estimate(self, nodes: Sequence[BaseNode], llm: LLM | None) -> Estimate:
         """The work of the build; reports of Graph RAG are written when questions read them, and are not among it."""
         cls, parts = self._class(), self._components(llm)
-        extractor = parts.get("extractor") or (cls.default_extractor() if cls.default_extractor else None)
-        summarizer = parts.get("summarizer") or (cls.default_summarizer() if cls.default_summarizer else None)
-        work: Estimate = cls.llm_work(nodes, extractor, summarizer, llm)
-        work += cls.embedding_work(nodes, extractor, summarizer, 200, {})
+        given = nodes, parts.get("extractor"), parts.get("summarizer")
+        work: Estimate = cls.llm_work(*given, llm) + cls.embedding_work(*given, 200, {})
         return work
 
     def _class(self) -> Any:

@@ -6,14 +6,10 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import fsum, sqrt
-from typing import ClassVar
-
-from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.llms import LLM
+from typing import Any, ClassVar
 
 from llama_index.ragkit.extraction.sentence_selection import check_selection, select_sentences, word_vectors
 from llama_index.ragkit.extraction.summarizers import Summarizer
-from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.statements import is_statement, sentences_of_prose
@@ -71,19 +67,10 @@ class ExtractiveSummarizer(Summarizer):
             "language": str(self._language),
         }
 
-    def summarize(
-        self,
-        texts: Sequence[str],
-        *,
-        max_tokens: int,
-        embed_model: BaseEmbedding,
-        llm: LLM | None = None,
-        cache: ExtractionCache | None = None,
-        user: str = "",
-    ) -> Steps[tuple[str, list[str]]]:
+    def summarize(self, texts: Sequence[str], *, max_tokens: int, **others: Any) -> Steps[tuple[str, list[str]]]:
         """Summarise texts in at most `max_tokens` tokens (by the tokenizer of `Settings`).
 
-        No model is called: `embed_model`, `llm` and `cache` are not used.
+        No model is called: the `others`, such as `embed_model` and `llm`, are not used.
 
         Returns
         -------

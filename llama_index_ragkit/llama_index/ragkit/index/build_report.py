@@ -22,9 +22,7 @@ class BuildReport:
 
     Parameters
     ----------
-    usage : counts the calls of the write
     expected : what the write is expected to ask, computed when it is first needed
-    prices : of tokens; None to tell no cost
     """
 
     def __init__(self, usage: Usage, expected: Callable[[], Estimate], prices: Prices | None) -> None:
@@ -47,10 +45,6 @@ class BuildReport:
         """Log one line about a write, what rules did in place of the model, and why so much failed if over a tenth did.
 
         What rules did is an error where a model failed at everything that it was to do for a component.
-
-        Parameters
-        ----------
-        nodes : that were written
         """
         rules = self._usage.rules
         if rules:

@@ -5,8 +5,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, TypeVar, overload
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar, overload
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -25,6 +27,7 @@ from llama_index.core.storage.docstore.types import RefDocInfo
 from llama_index.core.storage.index_store.simple_index_store import SimpleIndexStore
 from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.simple import SimpleVectorStore
+from typing_extensions import Self
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Estimate
@@ -34,7 +37,7 @@ from llama_index.ragkit.html import Facts, InlinePage, Page, write
 from llama_index.ragkit.index.builder import Builder, Failure, stand_ins
 from llama_index.ragkit.index.contents import Config, State
 from llama_index.ragkit.index.description import describe_index
-from llama_index.ragkit.index.dry_run import DryRun, embedding_work
+from llama_index.ragkit.index.dry_run import components_without_llm, embedding_work
 from llama_index.ragkit.index.engines import NotAVectorStoreIndexError, engine_llm, llm_of_engine
 from llama_index.ragkit.index.keywords import (
     IndexKeywords,
@@ -71,9 +74,6 @@ from llama_index.ragkit.storage.nodes import check_nodes, refuse_unstorable, wit
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.struct import DerivedStruct, reading_struct
 from llama_index.ragkit.validation import check_choice, check_count
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["DerivedIndex", "check_method", "nodes_of"]
 
@@ -113,6 +113,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         failed at; None if there is none
     rule_summarizer : a summarizer without an LLM, which writes the summaries that one with an LLM failed at; None if
         there is none
+    assumed : further keywords of :meth:`estimate` with their defaults, about what only a build shows
 
     Parameters
     ----------
@@ -157,6 +158,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     default_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
     rule_extractor: ClassVar[Callable[[], NodeExtractor] | None] = None
     rule_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
+    assumed: ClassVar[Mapping[str, float]] = MappingProxyType({})
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -240,15 +242,15 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _components(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords of :class:`Resources`, with the defaults of the method."""
         chosen = {name: value for name, value in given.items() if name in _OF_RESOURCES and value is not None}
-        for role, default in (("extractor", cls.default_extractor), ("summarizer", cls.default_summarizer)):
-            if role not in chosen and default is not None:
-                chosen[role] = default()
-        if given.get("fallback", "rules") is not None:
-            check_choice("fallback", given.get("fallback", "rules"), ("rules",))
+        extractor, summarizer = cls._of_a_build(chosen.get("extractor"), chosen.get("summarizer"))
+        chosen.update(extractor=extractor, summarizer=summarizer)
+        fallback = given.get("fallback", "rules")
+        if fallback is not None:
+            check_choice("fallback", fallback, ("rules",))
             chosen["falls_back"] = True
-            if cls.rule_extractor is not None and "extractor" in chosen and chosen["extractor"].needs_llm:
+            if cls.rule_extractor is not None and extractor is not None and extractor.needs_llm:
                 chosen["fallback"] = cls.rule_extractor()
-            if cls.rule_summarizer is not None and "summarizer" in chosen and chosen["summarizer"].needs_llm:
+            if cls.rule_summarizer is not None and summarizer is not None and summarizer.needs_llm:
                 chosen["fallback_summarizer"] = cls.rule_summarizer()
         return chosen
 
@@ -259,11 +261,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         A loaded index ignores an extractor of another method, since `load_indices_from_storage` passes one to all.
         """
         extractor = given.get("extractor")
-        if (
-            loading
-            and getattr(extractor, "method", "") not in ("", cls.method)
-            and isinstance(extractor, NodeExtractor)
-        ):
+        if loading and isinstance(extractor, NodeExtractor) and extractor.method not in ("", cls.method):
             given = {name: value for name, value in given.items() if name != "extractor"}
         check_components(cls.method, given, cls.default_extractor, cls.rule_extractor)
         return dict(given)
@@ -457,7 +455,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         callback_manager: CallbackManager | None = None,
         transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
-    ) -> "Self":
+    ) -> Self:
         """Build an index from documents, as `VectorStoreIndex.from_documents` does.
 
         Random ids of the nodes are replaced by ids derived from their content, and document hashes are stored last:
@@ -477,7 +475,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         callback_manager: CallbackManager | None = None,
         transformations: list[TransformComponent] | None = None,
         **kwargs: Any,
-    ) -> "Self":
+    ) -> Self:
         """As :meth:`from_documents`."""
         index = cls([], None, None, storage_context, callback_manager, transformations, show_progress, **kwargs)
         await arun_steps(resumable(index.index_struct.uid, index._build_from_documents(documents)))
@@ -825,9 +823,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """
         cls._checked({"extractor": extractor, "summarizer": summarizer, "llm": llm})
         nodes = nodes_of(documents, transformations)
-        reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
-        work = Estimate() if reads is None else reads.estimate(nodes, llm)
-        return (work + cls.embedding_work(nodes, extractor, summarizer, sample, parameters)).priced(prices)
+        assumed = {name: parameters.pop(name, default) for name, default in cls.assumed.items()}
+        work = cls.embedding_work(nodes, extractor, summarizer, sample, parameters)
+        config = choose_parameters(cls.config_cls, {}, cls._parameters(parameters), fixed=False)
+        work += cls.llm_work(nodes, extractor, summarizer, llm, cls._with_all_texts(config), assumed)
+        return work.priced(prices)
 
     @classmethod
     def llm_work(
@@ -837,17 +837,21 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         summarizer: Summarizer | None,
         llm: LLM | None,
         config: Config | None = None,
+        assumed: Mapping[str, float] | None = None,
     ) -> Estimate:
         """What a build over nodes asks of the LLM; see :meth:`estimate`.
 
         Parameters
         ----------
-        extractor, summarizer : those of the index
+        extractor, summarizer : those of the index; None for its defaults
         llm : its system prompt counts too
         config : the parameters of the index [their defaults]
+        assumed : what only a build shows [see the attribute]
         """
-        reading = Estimate() if extractor is None else extractor.estimate(nodes, llm)
-        return reading + cls._writing_work(nodes, extractor, summarizer, llm, config or cls.config_cls())
+        extractor, summarizer = cls._of_a_build(extractor, summarizer)
+        given = config or cls.config_cls(), assumed or cls.assumed
+        writing = cls._writing_work(nodes, extractor, summarizer, llm, *given)
+        return writing if extractor is None else writing + extractor.estimate(nodes, llm)
 
     @classmethod
     def _writing_work(
@@ -857,9 +861,25 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         summarizer: Summarizer | None,
         llm: LLM | None,
         config: Config,
+        assumed: Mapping[str, float],
     ) -> Estimate:
         """What the texts that a build writes, such as summaries, ask of the LLM; none by default."""
         return Estimate()
+
+    @classmethod
+    def _with_all_texts(cls, config: Config) -> Config:
+        """The parameters of a build that writes every text that the method knows."""
+        return config
+
+    @classmethod
+    def _of_a_build(
+        cls, extractor: NodeExtractor | None, summarizer: Summarizer | None
+    ) -> tuple[NodeExtractor | None, Summarizer | None]:
+        """The components of a build for which these are passed, defaults in place of None."""
+        return (
+            extractor or (None if cls.default_extractor is None else cls.default_extractor()),
+            summarizer or (None if cls.default_summarizer is None else cls.default_summarizer()),
+        )
 
     @classmethod
     def embedding_work(
@@ -883,24 +903,18 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         limit = None if model is None else most_tokens(resolve_embed_model(model))
         known = names_of(cls.keywords) - names_of(IndexKeywords) - {"summarizer"}
         check_keywords(f"{cls.__name__}.estimate", parameters, known)
-        reads = extractor or (cls.default_extractor() if cls.default_extractor is not None else None)
-        writes = summarizer or (cls.default_summarizer() if cls.default_summarizer is not None else None)
-        derives = len(cls.space_names) > 1
-        run = DryRun(cls, reads, cls.rule_extractor, writes, parameters) if derives else None
-        return embedding_work(nodes, run, check_count("sample", sample, 1), limit)
+        reads, writes = cls._of_a_build(extractor, summarizer)
+        check_count("sample", sample, 1)
+        if len(cls.space_names) == 1:  # nothing is derived from chunks
+            return embedding_work(nodes, None, True, sample, limit)
+        parts = components_without_llm(reads, cls.rule_extractor, writes, parameters)
+        build = None if parts is None else partial(cls, **parts)
+        is_exact = writes is None and (reads is None or not reads.needs_llm)
+        return embedding_work(nodes, build, is_exact, sample, limit)
 
 
 def check_method(owner: str, method: str, index: Any) -> None:
-    """Check that an object is an index of a method.
-
-    Parameters
-    ----------
-    owner : name of the class that received the index
-
-    Raises
-    ------
-    ConfigurationError
-    """
+    """Refuse an object that is no index of a method; `owner` is the name of the class that received it."""
     if not isinstance(index, DerivedIndex) or index.method != method:
         found = type(index).__name__ if not isinstance(index, type) else f"the class {index.__name__} itself"
         raise ConfigurationError(f"{owner} needs an index of the method {method!r}, not {found}.")

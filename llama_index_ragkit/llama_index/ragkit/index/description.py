@@ -19,13 +19,7 @@ _LEFT_OUT = ("callback_manager", "object_map", "verbose", "llm", "retry")  # of 
 
 @dataclass(frozen=True)
 class ObjectDescription:
-    """The name of an object, and what it holds.
-
-    Attributes
-    ----------
-    name : of the class
-    holds : names and values, in the order in which they are shown
-    """
+    """The class of an object by name, and the names and values that it holds, in the order in which they are shown."""
 
     name: str
     holds: Mapping[str, Any]

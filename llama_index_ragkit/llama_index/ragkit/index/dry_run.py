@@ -7,70 +7,53 @@ texts that share words are near, as for a real model, so that clusters have size
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks.base import CallbackManager
-from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode
 
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.index.advantage import taken_out
-from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.embeddings import PROBE_TEXT, cut_windows
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.nodes import embed_text, sort_key
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.self_retrieval import can_measure
 
-__all__ = ["DryRun", "HashedWords", "embedding_work", "sample_of"]
+__all__ = ["HashedWords", "components_without_llm", "embedding_work", "sample_of"]
 
 _DIMENSION = 384
 _PROBE = 1  # text that tells models apart, once an index
 
 
-@dataclass(frozen=True)
-class DryRun:
-    """How to build an index of a class without a model.
+def components_without_llm(
+    extractor: NodeExtractor | None,
+    rules: Callable[[], NodeExtractor] | None,
+    summarizer: Summarizer | None,
+    parameters: Mapping[str, Any],
+) -> dict[str, Any] | None:
+    """The keywords of a build that needs no LLM, in place of those of one that may; None if there are none.
 
-    Attributes
-    ----------
-    build : the index class
-    extractor : that of the build, if the method has one
-    rules : makes the extractor without an LLM that stands in for one with; None if the method has none
-    summarizer : that of the build, if the method has one
-    parameters : further keywords of the build; components that need an LLM are left out
+    `rules` makes the extractor that stands in for one with an LLM. Of `parameters`, components that need one are left
+    out.
     """
-
-    build: Callable[..., Any]
-    extractor: NodeExtractor | None
-    rules: Callable[[], NodeExtractor] | None
-    summarizer: Summarizer | None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether what is embedded depends on nothing but the texts."""
-        return self.summarizer is None and (self.extractor is None or not self.extractor.needs_llm)
-
-    def components(self) -> dict[str, Any] | None:
-        """The keywords of the build; None if it cannot do without an LLM."""
-        parts = {name: part for name, part in self.parameters.items() if not getattr(part, "needs_llm", False)}
-        if self.extractor is not None:
-            if self.extractor.needs_llm and self.rules is None:
-                return None
-            parts["extractor"] = self.rules() if self.extractor.needs_llm and self.rules else self.extractor
-        if self.summarizer is not None:
-            parts["summarizer"] = _Beginnings() if self.summarizer.needs_llm else self.summarizer
-        return parts
+    parts = {name: part for name, part in parameters.items() if not getattr(part, "needs_llm", False)}
+    if extractor is not None:
+        if extractor.needs_llm and rules is None:
+            return None
+        parts["extractor"] = rules() if extractor.needs_llm and rules else extractor
+    if summarizer is not None:
+        parts["summarizer"] = _Beginnings() if summarizer.needs_llm else summarizer
+    return parts
 
 
-def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, limit: int | None = None) -> Estimate:
+def embedding_work(
+    nodes: Sequence[BaseNode], build: Callable[..., Any] | None, is_exact: bool, sample: int, limit: int | None = None
+) -> Estimate:
     """The texts and tokens that a build over nodes embeds.
 
     Chunks are counted exactly. What is derived from them is counted over at most `sample` nodes, and multiplied by
@@ -78,7 +61,8 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, l
 
     Parameters
     ----------
-    run : None for a method that embeds nothing but chunks
+    build : makes an index of nodes without an LLM; None to count nothing but chunks
+    is_exact : whether what is embedded depends on nothing but the texts
     limit : tokens of a text that the model reads, see :func:`~llama_index.ragkit.llm.embeddings.most_tokens`: longer
         chunks count as their windows
     """
@@ -86,23 +70,22 @@ def embedding_work(nodes: Sequence[BaseNode], run: DryRun | None, sample: int, l
     if not own:
         return Estimate()
     tokens = sum(map(count_tokens, [PROBE_TEXT, *own, *asked]))
-    of_chunks = Estimate(embedded_texts=_PROBE + len(own) + len(asked), embedded_tokens=tokens)
-    components = None if run is None else run.components()
-    if run is None or components is None:
-        return replace(of_chunks, embedding_is_exact=run is None)
+    work = Estimate(embedded_texts=_PROBE + len(own) + len(asked), embedded_tokens=tokens, embedding_is_exact=is_exact)
+    if build is None:
+        return work
     sampled = sample_of(nodes, sample)
     model = HashedWords(model_name="no model (estimate)", max_length=limit)
     copies = [node.model_copy(update={"embedding": None}) for node in sampled]
-    run.build(copies, embed_model=model, callback_manager=CallbackManager([]), **components)
+    build(copies, embed_model=model, callback_manager=CallbackManager([]))
     of_sample, asked_of_sample = _embedded(sampled, limit)
     share = len(own) / max(1, len(of_sample))
     known = [PROBE_TEXT, *of_sample, *asked_of_sample]
     texts = model.texts - len(known)
     derived = model.tokens - sum(map(count_tokens, known))
-    return of_chunks + Estimate(
+    return work + Estimate(
         embedded_texts=round(texts * share),
         embedded_tokens=round(derived * share),
-        embedding_is_exact=run.is_exact and len(sampled) == len(nodes),
+        embedding_is_exact=len(sampled) == len(nodes),
     )
 
 
@@ -132,18 +115,8 @@ class HashedWords(BaseEmbedding):
     """An embedding model without weights, which counts texts and tokens, and gives vectors of hashed words."""
 
     max_length: int | None = None
-    _texts: int = PrivateAttr(default=0)
-    _tokens: int = PrivateAttr(default=0)
-
-    @property
-    def texts(self) -> int:
-        """How many texts it was given."""
-        return self._texts
-
-    @property
-    def tokens(self) -> int:
-        """Their tokens."""
-        return self._tokens
+    texts: int = 0  # how many it was given
+    tokens: int = 0  # of these
 
     # The public methods, so that nobody's callbacks and events hear of texts that no model has read.
 
@@ -162,8 +135,8 @@ class HashedWords(BaseEmbedding):
         return self._vector(query)
 
     def _vector(self, text: str) -> list[float]:
-        self._texts += 1
-        self._tokens += count_tokens(text)
+        self.texts += 1
+        self.tokens += count_tokens(text)
         vector = np.full(_DIMENSION, 1e-3)
         for word in text.casefold().split():
             vector[zlib.crc32(word.encode()) % _DIMENSION] += 1
@@ -190,15 +163,6 @@ class _Beginnings(Summarizer):
         return {"class": type(self).__name__}
 
     @immediate
-    def summarize(
-        self,
-        texts: Sequence[str],
-        *,
-        max_tokens: int,
-        embed_model: BaseEmbedding,
-        llm: LLM | None = None,
-        cache: ExtractionCache | None = None,
-        user: str = "",
-    ) -> tuple[str, list[str]]:
+    def summarize(self, texts: Sequence[str], *, max_tokens: int, **others: Any) -> tuple[str, list[str]]:
         each = max(1, 3 * max_tokens // (4 * max(1, len(texts))))  # words; about 3 for 4 tokens
         return "\n".join(" ".join(text.split()[:each]) for text in texts), []

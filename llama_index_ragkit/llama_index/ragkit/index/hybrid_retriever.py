@@ -22,10 +22,10 @@ from llama_index.ragkit.llm.embeddings import as_matrix, embed_query, embed_text
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.storage.nodes import embed_text, sort_key
+from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.validation import check_count, check_number
-from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, hybrid_nearness
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines, result_scores
@@ -119,9 +119,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         given = sorted({node.node_id: node for node in nodes if embed_text(node)}.values(), key=sort_key)
         if not given:
             return
-        vectors = run_steps(self._vectors(given))
-        known = self._contents.advantage, self._measured
-        advantage, measured = run_steps(self._measure(given, vectors, known))
+        vectors, (advantage, measured) = run_steps(self._embedded(given))
         with self._lock:
             self._measured = measured
             self._store.put(
@@ -146,20 +144,16 @@ class HybridRetriever(ShortRepr, BaseRetriever):
             chunks = _Chunks(self._store.snapshot())
             self._contents = IndexContents(chunks, lexical, self._contents.advantage)
 
-    def _vectors(self, nodes: Sequence[BaseNode]) -> Steps[NDArray[np.float32]]:
-        bare = [embed_text(node) for node in nodes if node.embedding is None]
-        embedded = iter((yield from embed_texts(self.embed_model, bare, show_progress=self._show_progress)))
-        vectors = [next(embedded) if node.embedding is None else node.embedding for node in nodes]
-        return as_matrix(vectors, [embed_text(node) for node in nodes], self._store.dim)
-
-    def _measure(
-        self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32], known: tuple[float, int]
-    ) -> Steps[tuple[float, int]]:
+    def _embedded(self, nodes: Sequence[BaseNode]) -> Steps[tuple[NDArray[np.float32], tuple[float, int]]]:
+        """The vectors of nodes, and the advantage of words with the number of chunks that it was measured with."""
+        model, shown, texts = self.embed_model, self._show_progress, [embed_text(node) for node in nodes]
+        bare = [text for node, text in zip(nodes, texts, strict=True) if node.embedding is None]
+        embedded = iter((yield from embed_texts(model, bare, shown)))
+        found = [next(embedded) if node.embedding is None else node.embedding for node in nodes]
+        vectors, known = as_matrix(found, texts, self._store.dim), (self._contents.advantage, self._measured)
         if not self.lexical_weight:
-            return known
-        texts = [embed_text(node) for node in nodes]
-        model, shown = self.embed_model, self._show_progress
-        return (yield from measure_advantage(nodes, texts, vectors, known, model, show_progress=shown))
+            return vectors, known
+        return vectors, (yield from measure_advantage(nodes, texts, vectors, known, model, show_progress=shown))
 
     def _found(self, question: QueryBundle) -> Steps[list[NodeWithScore]]:
         contents, nodes = self._contents, self._nodes
@@ -177,9 +171,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
         vector: NDArray[np.float32],
     ) -> list[NodeWithScore]:
         chunks = contents.state.chunks
-        allowed = None
-        if self.filters is not None or self.node_ids is not None or self.doc_ids is not None:
-            allowed = select(chunks, self.filters, self.node_ids, self.doc_ids)
+        allowed = Selection(self.filters, self.node_ids, self.doc_ids).allowed(chunks)
         cosines = question_cosines(chunks, vector)
         lexical, full_score = np.zeros(len(chunks)), NOT_KNOWN
         if self.lexical_weight:

@@ -25,6 +25,7 @@ from llama_index.core.llms.utils import LLMType
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import TransformComponent
+from llama_index.core.storage.storage_context import StorageContext
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
 
 from llama_index.ragkit.errors import ConfigurationError
@@ -57,6 +58,7 @@ _LANGCHAIN = {"llm": "BaseLanguageModel", "embed_model": "Embeddings"}  # classe
 class IndexKeywords(TypedDict, total=False):
     """Keywords of every index, LlamaIndex's own among them; see :class:`~llama_index.ragkit.DerivedIndex`."""
 
+    storage_context: StorageContext | None
     callback_manager: CallbackManager | None
     transformations: list[TransformComponent] | None
     show_progress: bool
@@ -103,13 +105,7 @@ class PostprocessorKeywords(TypedDict, total=False):
 
 
 def check_keywords(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Reject keywords that a class does not have.
-
-    Raises
-    ------
-    TypeError
-        If a keyword is unknown.
-    """
+    """Reject keywords that a class does not have, with a `TypeError`."""
     known = sorted(known)
     unknown = sorted(set(given) - set(known))
     if unknown:
@@ -149,10 +145,8 @@ def without_engine_keywords(given: Mapping[str, Any], own: Collection[str]) -> d
 def show_keywords(cls: type, methods: Mapping[str, type], defaults: Mapping[str, Any] | None = None) -> None:
     """Write keywords into the signatures of a class and its methods, for `help()` and editors.
 
-    Parameters
-    ----------
-    methods : name of a method that takes `**kwargs` -> the `TypedDict` of these; "__init__" is the class itself
-    defaults : values of keywords that have a default; `...` stands for the others
+    `methods` has the `TypedDict` of each method that takes `**kwargs`; "__init__" is the class itself. `...` stands for
+    the defaults that are not given.
     """
     for name, keywords in methods.items():
         if name == "__init__":
@@ -183,12 +177,7 @@ def _signature(function: Callable[..., Any], keywords: type, defaults: Mapping[s
 
 
 def check_components(method: str, given: Mapping[str, Any], *examples: Callable[[], NodeExtractor] | None) -> None:
-    """Check the components among the keywords of an index.
-
-    Parameters
-    ----------
-    method : that of the index
-    examples : extractors of the method, for the message
+    """Check the components among the keywords of an index; `examples` are extractors of the method, for the message.
 
     Raises
     ------
@@ -233,7 +222,6 @@ def choose_parameters(
 
     Parameters
     ----------
-    config_cls : a dataclass with a default for every parameter
     stored : what the index was built with; empty for a new one
     given : the user's values; None stands for no value, unless the parameter can be None
     fixed : whether stored parameters cannot be changed

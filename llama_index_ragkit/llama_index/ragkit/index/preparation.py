@@ -37,13 +37,7 @@ Vectors = Mapping[str, NDArray[np.float32]]
 
 @dataclass
 class Preparation:
-    """Embeds the nodes of a write and reads them with the extractor.
-
-    Attributes
-    ----------
-    storage, resources, builder, method : see :class:`~llama_index.ragkit.index.writer.IndexWriter`
-    checks : of the index
-    """
+    """Embeds the nodes of a write and reads them with the extractor."""
 
     storage: IndexStorage
     resources: Resources
@@ -103,18 +97,10 @@ class Preparation:
         written: Sequence[BaseNode],
         again: Collection[str],
     ) -> Steps[dict[str, NodeEntry]]:
-        """Manifest entries by node id, with the results of the extractor.
+        """Manifest entries by node id, with the results of the extractor; `written` has unchanged nodes too.
 
-        Parameters
-        ----------
-        written : all nodes of the write, among them unchanged ones
-        again : ids of nodes that failed before
-
-        Raises
-        ------
-        LanguageModelError
-            If the extractor failed at every one of several nodes, or documents, none of which failed before, and the
-            model gave no reply to any.
+        It is an error if the extractor failed at every one of several nodes, or documents, none of which failed before,
+        and the model gave no reply to any.
         """
         entries = {node.node_id: NodeEntry(node.ref_doc_id, sort_key(node), given.get(node.node_id)) for node in nodes}
         todo = [node for node in nodes if node.node_id not in given and embed_text(node)]
@@ -138,11 +124,8 @@ class Preparation:
         return entries
 
     def read_with(self, nodes: Sequence[BaseNode], plan: WritePlan, given: Collection[str]) -> list[str]:
-        """Ids of unchanged nodes that are read again, since their documents are read as wholes and have changed.
-
-        Parameters
-        ----------
-        given : ids of nodes whose extraction is in their metadata
+        """Ids of unchanged nodes that are read again, since their documents are read as wholes and have changed;
+        `given` are nodes whose extraction is in their metadata.
         """
         extractor = self.resources.extractor
         if extractor is None or not extractor.reads_documents:
@@ -198,10 +181,6 @@ def shared_vectors(storage: IndexStorage, nodes: Sequence[BaseNode]) -> Steps[di
 
     An index whose vectors are of other texts, such as chunks with headers, or in another data type, has none. A chunk
     whose embedded text differs from that of the docstore, for example without a key of its metadata, has none either.
-
-    Parameters
-    ----------
-    storage : of the index that needs them
     """
     found: dict[str, NDArray[np.float32]] = {}
     store = storage.context.index_store

@@ -26,24 +26,14 @@ Among = tuple[Query[State] | None, list[str | None]]
 
 
 class ReadRequest(NamedTuple):
-    """A question, and how much it needs.
-
-    Attributes
-    ----------
-    bundle : the question
-    vector : of :meth:`QueryReader.vector`
-    selection : which chunks may be shown
-    wanted : how many top nodes must be in the right order
-    candidates : how many of the nearest chunks the search needs
-    select : the selection as the builder finds it, where a part is read; default :meth:`Builder.select`
-    """
+    """A question, and how much it needs."""
 
     bundle: QueryBundle
-    vector: Vector | None
-    selection: Selection
-    wanted: int = 0
-    candidates: int = 0
-    select: Callable[[], Steps[Selection]] | None = None
+    vector: Vector | None  # of `QueryReader.vector`
+    selection: Selection  # which chunks may be shown
+    wanted: int = 0  # how many top nodes must be in the right order
+    candidates: int = 0  # how many of the nearest chunks the search needs
+    select: Callable[[], Steps[Selection]] | None = None  # where a part is read; default `Builder.select`
 
 
 class QueryReader(Generic[State]):

@@ -203,6 +203,11 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     # -- helpers for methods -----------------------------------------------------------------------------------
 
     @property
+    def _builder(self) -> Any:
+        """The builder of the index, of the class that the annotation of a method says."""
+        return self._index.builder
+
+    @property
     def llm(self) -> LLM:
         """The language model: the one passed, or else that of the index."""
         if self._llm is None:

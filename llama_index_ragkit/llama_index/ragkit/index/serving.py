@@ -55,13 +55,7 @@ def check_place(
 ) -> bool:
     """Whether an index is in stores rather than in memory: as it was built, or as its storage context says.
 
-    Parameters
-    ----------
-    owner : name of the index class
-    given : its keywords
-    context : its storage context
-    stored : the struct of a stored index
-    builder : of the method
+    `owner` is the name of the index class, `given` are its keywords.
     """
     says = isinstance(context, SQLStorageContext) and context.in_stores
     in_stores = says if stored is None else stored.in_stores
@@ -84,13 +78,7 @@ def new_storage(
     *,
     in_stores: bool,
 ) -> IndexStorage:
-    """The storage of a new index.
-
-    Parameters
-    ----------
-    chunk_store : the user's store for chunks of an index in memory
-    in_stores : whether it is served from stores
-    """
+    """The storage of a new index; `chunk_store` is the user's store for chunks of an index in memory."""
     if not in_stores:
         external, mirrored = find_external_store(context, method, chunk_store)
         struct.params["mirrored"] = mirrored
@@ -147,10 +135,7 @@ def incomplete_struct(
 ) -> DerivedStruct | None:
     """The struct of an index of this kind whose build ended early, or that was never written to; None if there is none.
 
-    Raises
-    ------
-    ConfigurationError
-        If it was built with other parameters.
+    One with other parameters is refused.
     """
     for struct in context.index_store.index_structs():
         if type(struct) is not struct_cls or struct.uid in _held or (struct.generation and not struct.building):
@@ -172,13 +157,7 @@ def incomplete_struct(
 def check_resumed(
     storage: IndexStorage, *, documents: Collection[str] | None = None, nodes: Collection[str] = ()
 ) -> Steps[None]:
-    """Check that a resumed index holds nothing but what it is about to be built from.
-
-    Parameters
-    ----------
-    documents : ids of the documents of the build; None for a build from nodes
-    nodes : ids of the nodes of such a build
-    """
+    """Check that a resumed index holds nothing but what it is about to be built from: documents, or else nodes."""
     if documents is None:
         others = [i for i in (yield from storage.manifest.entries()) if i not in set(nodes)]
     else:
@@ -214,11 +193,6 @@ def reduced(index: Any, lock: WriterLock, given: Mapping[str, Any]) -> tuple[Cal
 
     A copy of an index in memory has its contents as they were between two writes. One whose storage context is a
     database, with or without vector stores, is opened again there: copies are further views of the same index.
-
-    Parameters
-    ----------
-    lock : that of its writer
-    given : the keywords of its constructor
     """
     context: StorageContext = index.storage_context
     if not index.storage.records.outlives_the_process:

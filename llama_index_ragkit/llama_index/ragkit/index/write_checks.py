@@ -18,12 +18,7 @@ __all__ = ["WriteChecks"]
 
 @dataclass
 class WriteChecks(Generic[State]):
-    """Compares the models, components and stores that an index is written and searched with to those of its build.
-
-    Attributes
-    ----------
-    storage, resources, builder, parameters, method : see :class:`~llama_index.ragkit.index.writer.IndexWriter`
-    """
+    """Compares the models, components and stores that an index is written and searched with to those of its build."""
 
     storage: IndexStorage
     resources: Resources
@@ -41,13 +36,7 @@ class WriteChecks(Generic[State]):
         self.builder.check_embed_model()
 
     def describe(self) -> None:
-        """Set parameters and components in the struct.
-
-        Raises
-        ------
-        ExtractorMismatchError
-            If the stored nodes were written with other components.
-        """
+        """Set parameters and components in the struct; refuse other components than those of the stored nodes."""
         struct = self.storage.struct
         if self.storage.is_empty:
             struct.components = {}  # nothing is stored yet that other components have produced

@@ -2,14 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from llama_index.core.schema import BaseNode
 
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import sort_key
+from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["GivenNode", "WritePlan", "first_part", "parts", "plan_write"]
+__all__ = ["WritePlan", "first_part", "parts", "plan_write"]
 
 NodeT = TypeVar("NodeT", bound=BaseNode)
 
@@ -17,48 +18,20 @@ AT_ONCE = 1_000
 """Documents, or nodes, of a part: few enough for readers to see the index grow."""
 
 
-class Embedded(Protocol):
-    """Node ids with a vector."""
-
-    def __contains__(self, node_id: str, /) -> bool: ...
-
-
-@dataclass(frozen=True)
-class GivenNode:
-    """A node as the input of a plan.
-
-    Attributes
-    ----------
-    key : canonical sort key, which changes with text and metadata
-    has_text : whether there is something to embed
-    """
-
-    node_id: str
-    key: str
-    has_text: bool
-
-
 @dataclass(frozen=True)
 class WritePlan:
     """What a write does with each new and each stored node.
 
-    Attributes
-    ----------
-    write : ids of the nodes to be embedded and stored, in the order given: new, changed, or to be repeated
-    read : those of `write` that the extractor reads
-    repeated : those of `write` that are stored unchanged already: requested again, or left by an incomplete write
-    reused : entries of unchanged nodes of `write` whose extraction is kept: an incomplete write stored it, with or
-        without a vector
-    changed : old entries of nodes whose content changed
-    obsolete : entries of stored nodes of the documents that are not among the new nodes
+    `repeated` are stored unchanged already: requested again, or left by an incomplete write. `reused` are unchanged
+    nodes whose extraction is kept: an incomplete write stored it, with or without a vector.
     """
 
-    write: Sequence[str]
-    read: Sequence[str]
-    repeated: Mapping[str, NodeEntry] = field(default_factory=dict)
-    reused: Mapping[str, NodeEntry] = field(default_factory=dict)
-    changed: Mapping[str, NodeEntry] = field(default_factory=dict)
-    obsolete: Mapping[str, NodeEntry] = field(default_factory=dict)
+    write: Sequence[str]  # to be embedded and stored, in the order given: new, changed, or to be repeated
+    read: Sequence[str]  # those of `write` that the extractor reads
+    repeated: Mapping[str, NodeEntry] = field(default_factory=dict)  # of `write`
+    reused: Mapping[str, NodeEntry] = field(default_factory=dict)  # of `write`
+    changed: Mapping[str, NodeEntry] = field(default_factory=dict)  # old entries of nodes whose content changed
+    obsolete: Mapping[str, NodeEntry] = field(default_factory=dict)  # of the documents, and not among the new nodes
 
     @property
     def removed(self) -> dict[str, NodeEntry]:
@@ -72,9 +45,10 @@ class WritePlan:
 
 
 def plan_write(
-    nodes: Sequence[GivenNode],
+    keys: Mapping[str, str],
+    without_text: Collection[str],
     known: Mapping[str, NodeEntry],
-    embedded: Embedded,
+    embedded: Snapshot | Collection[str],
     *,
     stored: Mapping[str, NodeEntry] | None = None,
     again: Collection[str] = (),
@@ -86,34 +60,25 @@ def plan_write(
 
     Parameters
     ----------
-    nodes : the new nodes, each id once
+    keys : id of a new node -> its canonical sort key, which changes with text and metadata
+    without_text : ids of new nodes with nothing to embed
     known : entries of those that are already stored
     embedded : ids with a row in the space of the chunks
     stored : entries of all nodes of the documents that the nodes replace; None where nothing is replaced
     again : ids to process again although they did not change
     """
-    given = {node.node_id for node in nodes}
-    read_before = {
-        node.node_id: known[node.node_id]
-        for node in nodes
-        if node.node_id in known and known[node.node_id].key == node.key
-    }
-    without_text = {node.node_id for node in nodes if not node.has_text}
+    read_before = {i: known[i] for i, key in keys.items() if i in known and known[i].key == key}
     same = {i: entry for i, entry in read_before.items() if i in embedded or i in without_text}
-    repeated = {node_id: entry for node_id, entry in same.items() if node_id in again or not entry.done}
-    write = [node.node_id for node in nodes if node.node_id not in same or node.node_id in repeated]
-    reused = {
-        node_id: read_before[node_id]
-        for node_id in write
-        if node_id in read_before and node_id not in again and read_before[node_id].record is not None
-    }
+    repeated = {i: entry for i, entry in same.items() if i in again or not entry.done}
+    write = [i for i in keys if i not in same or i in repeated]
+    kept = {i: entry for i, entry in read_before.items() if i not in again and entry.record is not None}
     return WritePlan(
         write=write,
-        read=[node_id for node_id in write if node_id not in reused],
+        read=[i for i in write if i not in kept],
         repeated=repeated,
-        reused=reused,
-        changed={node_id: known[node_id] for node_id in write if node_id in known and node_id not in repeated},
-        obsolete={node_id: entry for node_id, entry in (stored or {}).items() if node_id not in given},
+        reused={i: kept[i] for i in write if i in kept},
+        changed={i: known[i] for i in write if i in known and i not in repeated},
+        obsolete={i: entry for i, entry in (stored or {}).items() if i not in keys},
     )
 
 

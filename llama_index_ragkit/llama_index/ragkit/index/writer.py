@@ -31,7 +31,7 @@ from llama_index.ragkit.index.preparation import Preparation, Vectors
 from llama_index.ragkit.index.query import LastQuery
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.write_checks import WriteChecks
-from llama_index.ragkit.index.write_plan import GivenNode, WritePlan, plan_write
+from llama_index.ragkit.index.write_plan import WritePlan, plan_write
 from llama_index.ragkit.llm.usage import counted
 from llama_index.ragkit.lock import WriterLock
 from llama_index.ragkit.nested_arrays import nested, part_of
@@ -67,28 +67,17 @@ class _Ready:
 
 @dataclass(frozen=True)
 class _Work:
-    """A write or a delete, as it is carried out.
-
-    Attributes
-    ----------
-    plan : which nodes are stored and removed
-    names : ids of the nodes that are written or deleted
-    documents, nodes : that are written, see :meth:`IndexWriter.write`
-    entries, vectors : of `nodes`
-    more : see :class:`~llama_index.ragkit.Change`
-    whole : documents to remove, whatever nodes they have
-    from_docstore : nodes to delete there too; None leaves the docstore unchanged
-    """
+    """A write or a delete, as it is carried out."""
 
     plan: WritePlan
-    names: Sequence[str]
+    names: Sequence[str]  # ids of the nodes that are written or deleted
     documents: Sequence[Document] = ()
     nodes: Sequence[BaseNode] = ()
     entries: Mapping[str, NodeEntry] = field(default_factory=dict)
     vectors: Vectors = field(default_factory=dict)
-    more: bool = False
-    whole: Sequence[str] = ()
-    from_docstore: Sequence[str] | None = None
+    more: bool = False  # see `Change`
+    whole: Sequence[str] = ()  # documents to remove, whatever nodes they have
+    from_docstore: Sequence[str] | None = None  # nodes to delete there too; None leaves the docstore unchanged
 
 
 class IndexWriter(Generic[State]):
@@ -96,9 +85,6 @@ class IndexWriter(Generic[State]):
 
     Parameters
     ----------
-    storage : the storage of the index
-    resources : models, extractor, cache
-    builder : the builder of the method
     parameters : the parameters of the method, which each write stores
     llm_work : what a write of nodes is expected to ask of the language model
 
@@ -298,12 +284,8 @@ class IndexWriter(Generic[State]):
         again: Collection[str],
         more: bool,
     ) -> Steps[bool]:
-        """Plan a write and carry it out; returns whether it was, or ended, a build.
-
-        Parameters
-        ----------
-        given : extractions that nodes have brought along
-        ready : what was computed when the write was planned before
+        """Plan a write and carry it out; returns whether it was, or ended, a build. `given` are extractions that nodes
+        have brought along.
         """
         storage = self._storage
         if ready.planned:
@@ -312,11 +294,12 @@ class IndexWriter(Generic[State]):
         known = yield from storage.manifest.entries_of(node.node_id for node in nodes)
         stored = (yield from storage.manifest.entries_of_documents(documents)) if replace else None
         rows = yield from storage.rows_of([node.node_id for node in nodes])
-        to_plan = [GivenNode(node.node_id, sort_key(node), bool(embed_text(node))) for node in nodes]
-        plan = plan_write(to_plan, known, rows, stored=stored, again=again)
+        keys = {node.node_id: sort_key(node) for node in nodes}
+        bare = {node.node_id for node in nodes if not embed_text(node)}
+        plan = plan_write(keys, bare, known, rows, stored=stored, again=again)
         whole = self._preparation.read_with(nodes, plan, given)
         if whole:
-            plan = plan_write(to_plan, known, rows, stored=stored, again={*again, *whole})
+            plan = plan_write(keys, bare, known, rows, stored=stored, again={*again, *whole})
         yield from self.checks.delete(plan.removed)
         is_build = not storage.struct.generation or storage.struct.building
         node_of = {node.node_id: node for node in nodes}

@@ -6,20 +6,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from llama_index.core.data_structs.data_structs import IndexStruct
 from llama_index.core.data_structs.registry import INDEX_STRUCT_TYPE_TO_INDEX_STRUCT_CLASS
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.registry import INDEX_STRUCT_TYPE_TO_INDEX_CLASS
 from pydantic import TypeAdapter, ValidationError
+from typing_extensions import Self
 
 from llama_index.ragkit.errors import FormatVersionError, HalfWrittenError, RagKitError
 from llama_index.ragkit.llm.embeddings import check_description
 from llama_index.ragkit.redaction import redact
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["FORMAT_VERSION", "DerivedStruct", "check_format", "damaged", "reading_struct", "register_index"]
 
@@ -79,7 +77,7 @@ class DerivedStruct(IndexStruct):
     measured: int = 0
 
     @classmethod
-    def from_json(cls, s: Any, **kwargs: Any) -> "Self":
+    def from_json(cls, s: Any, **kwargs: Any) -> Self:
         """The struct of an entry of the index store, JSON text or an object of it.
 
         Raises

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fsspec  # type: ignore[import-untyped]
 import numpy as np
@@ -26,6 +26,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
+from typing_extensions import Self
 
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingError, UnsupportedStoreError
 from llama_index.ragkit.forks import ProcessLock
@@ -44,9 +45,6 @@ from llama_index.ragkit.vectors.file_format import (
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.row_buffer import Record, Storage, Vectors, as_records, as_vectors
 from llama_index.ragkit.vectors.snapshot import Hits, Snapshot
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 __all__ = ["MatrixVectorStore"]
 
@@ -345,12 +343,12 @@ class MatrixVectorStore(BasePydanticVectorStore):
         persist_dir: str = DEFAULT_PERSIST_DIR,
         namespace: str = DEFAULT_VECTOR_STORE,
         fs: fsspec.AbstractFileSystem | None = None,
-    ) -> "Self":
+    ) -> Self:
         """Load one namespace of a folder that `StorageContext.persist` wrote; see :meth:`from_persist_path`."""
         return cls.from_persist_path(f"{persist_dir}/{namespace}{NAMESPACE_SEP}{DEFAULT_PERSIST_FNAME}", fs)
 
     @classmethod
-    def from_persist_path(cls, persist_path: str, fs: fsspec.AbstractFileSystem | None = None) -> "Self":
+    def from_persist_path(cls, persist_path: str, fs: fsspec.AbstractFileSystem | None = None) -> Self:
         """Load a file that :meth:`persist` wrote.
 
         Raises
@@ -381,7 +379,7 @@ class MatrixVectorStore(BasePydanticVectorStore):
         return is_persisted_matrix(store)
 
     @classmethod
-    def from_simple(cls, store: SimpleVectorStore) -> "Self":
+    def from_simple(cls, store: SimpleVectorStore) -> Self:
         """Restore a store that core loaded as a `SimpleVectorStore`.
 
         Raises
@@ -394,7 +392,7 @@ class MatrixVectorStore(BasePydanticVectorStore):
         return cls._of(*decode(entry_of(store)))
 
     @classmethod
-    def _of(cls, rows: Snapshot, stores_text: bool, tag: dict[str, Any]) -> "Self":
+    def _of(cls, rows: Snapshot, stores_text: bool, tag: dict[str, Any]) -> Self:
         store = cls(stores_text=stores_text, dtype=rows.dtype, tag=tag)
         store._snapshot = rows
         return store
@@ -402,7 +400,7 @@ class MatrixVectorStore(BasePydanticVectorStore):
     def __reduce__(self) -> tuple[Any, ...]:  # core's pickling would leave the rows out
         return (self._of, (self._snapshot, self.stores_text, self.tag))
 
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Self":
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self._of(deepcopy(self._snapshot), self.stores_text, deepcopy(self.tag))
 
 
