@@ -28,7 +28,7 @@ from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.llm.prompts import PromptHolder
-from llama_index.ragkit.steps import arun_steps, gather, run_steps
+from llama_index.ragkit.steps import asynchronous, gather, synchronous
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import check_count
 
@@ -100,6 +100,7 @@ class MultiAspectGenerator(PromptHolder):
 
     # -- questions ----------------------------------------------------------------------------------
 
+    @synchronous
     def generate_queries(
         self,
         documents: Sequence[BaseNode],
@@ -109,7 +110,7 @@ class MultiAspectGenerator(PromptHolder):
         category_key: str = "category",
         title_key: str = "title",
         seed: int = 0,
-    ) -> Generated:
+    ) -> Steps[Generated]:
         """Generate questions with `aspects` aspects, `per_count` for each number of aspects.
 
         Parameters
@@ -122,30 +123,6 @@ class MultiAspectGenerator(PromptHolder):
         ConfigurationError
             If a document has no category or title, or there are fewer categories than aspects.
         """
-        return run_steps(self._queries(documents, aspects, per_count, category_key, title_key, seed))
-
-    async def agenerate_queries(
-        self,
-        documents: Sequence[BaseNode],
-        aspects: Sequence[int] = (1, 5, 10, 15, 20),
-        per_count: int = 25,
-        *,
-        category_key: str = "category",
-        title_key: str = "title",
-        seed: int = 0,
-    ) -> Generated:
-        """As :meth:`generate_queries`."""
-        return await arun_steps(self._queries(documents, aspects, per_count, category_key, title_key, seed))
-
-    def _queries(
-        self,
-        documents: Sequence[BaseNode],
-        aspects: Sequence[int],
-        per_count: int,
-        category_key: str,
-        title_key: str,
-        seed: int,
-    ) -> Steps[Generated]:
         by_id = {document.node_id: document for document in documents}
         for name, document in by_id.items():
             lacking = [key for key in (category_key, title_key) if not document.metadata.get(key)]
@@ -166,6 +143,9 @@ class MultiAspectGenerator(PromptHolder):
             logger.warning("%d of %d questions could not be generated: %s.", len(failures), len(names), failures)
         return Generated(queries, failures)
 
+    agenerate_queries = asynchronous(generate_queries)
+    """As :meth:`generate_queries`."""
+
     def _story(self, documents: Sequence[BaseNode], title_key: str) -> Steps[str]:
         titles = [str(document.metadata[title_key]) for document in documents]
         texts = [f"{title}\n\n{plain_text(document)}" for title, document in zip(titles, documents, strict=True)]
@@ -183,7 +163,8 @@ class MultiAspectGenerator(PromptHolder):
 
     # -- documents ----------------------------------------------------------------------------------
 
-    def generate_documents(self, categories: Sequence[str], per_category: int = 10) -> list[Document]:
+    @synchronous
+    def generate_documents(self, categories: Sequence[str], per_category: int = 10) -> Steps[list[Document]]:
         """Generate documents on topics of each category, with category and title as metadata. Failures are logged.
 
         Raises
@@ -191,13 +172,6 @@ class MultiAspectGenerator(PromptHolder):
         ConfigurationError
             If `per_category` is below 1.
         """
-        return run_steps(self._documents(categories, per_category))
-
-    async def agenerate_documents(self, categories: Sequence[str], per_category: int = 10) -> list[Document]:
-        """As :meth:`generate_documents`."""
-        return await arun_steps(self._documents(categories, per_category))
-
-    def _documents(self, categories: Sequence[str], per_category: int) -> Steps[list[Document]]:
         check_count("per_category", per_category, 1)
         names = list(dict.fromkeys(categories))
         jobs = [partial(self._topics, category, per_category) for category in names]
@@ -217,6 +191,9 @@ class MultiAspectGenerator(PromptHolder):
             metadata = {"category": category, "title": topic}
             documents.append(Document(text=article.unwrap(), id_=content_id(category, topic), metadata=metadata))
         return documents
+
+    agenerate_documents = asynchronous(generate_documents)
+    """As :meth:`generate_documents`."""
 
     def _topics(self, category: str, count: int) -> Steps[list[str]]:
         reply = yield from self._complete(
