@@ -83,8 +83,7 @@ def search_votes(
         lexical = (
             (yield from offload(_lexical, query, aspects, options.num_candidates)) if options.lexical_weight else None
         )
-        alone = options.vote_weight == 1
-        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, lexical, ranked=alone)
+        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, lexical)
         if weight is None:
             weight = yield from _weight(query, aspects, votes, lexical)
     if options.vote_weight == 1:
@@ -139,7 +138,6 @@ def _vote(
     vectors: NDArray[np.float32],
     rows: NDArray[np.intp] | None,
     lexical: Sequence[Mapping[int, float]] | None,
-    ranked: bool,
 ) -> Steps[VoteResult]:
     state = yield from offload(query.state.counting, query.allowed)
     hits = None
@@ -151,15 +149,12 @@ def _vote(
             state,
             aspects,
             vectors,
-            vote=options.vote,
-            fusion=options.fusion,
-            count=options.num_candidates,
+            options,
             wanted=query.wanted,
             rows=rows,
             lexical=lexical,
-            lexical_weight=options.lexical_weight,
             hits=hits,
-            ranked=ranked,
+            ranked=options.vote_weight == 1,
         )
     )
 
