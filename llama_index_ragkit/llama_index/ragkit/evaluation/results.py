@@ -16,6 +16,7 @@ __all__ = [
     "bootstrap_interval",
     "comparison_table",
     "difference_table",
+    "markdown_table",
     "paired_bootstrap",
 ]
 
@@ -196,7 +197,7 @@ def comparison_table(
         if evaluation.ids:
             cells = [str(evaluation.interval(m, level=level, n_resamples=n_resamples, seed=seed)) for m in names]
         rows.append([evaluation.name, f"{len(evaluation.ids)}{failed}", *cells])
-    return _markdown(["system", "questions", *names], rows)
+    return markdown_table(["system", "questions", *names], rows)
 
 
 def difference_table(
@@ -218,7 +219,7 @@ def difference_table(
             cell = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
             cells.append(f"**{cell}**" if gap.excludes_zero else cell)
         rows.append([f"{evaluation.name} - {baseline.name}", *cells])
-    return _markdown(["difference", *names], rows)
+    return markdown_table(["difference", *names], rows)
 
 
 def _metrics(evaluations: Sequence[Evaluation], metrics: Sequence[str] | None) -> list[str]:
@@ -227,6 +228,7 @@ def _metrics(evaluations: Sequence[Evaluation], metrics: Sequence[str] | None) -
     return list(evaluations[0].scores) if metrics is None else list(metrics)
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as a table of markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
