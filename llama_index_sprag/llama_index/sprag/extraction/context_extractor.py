@@ -2,22 +2,20 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import LLM
 from llama_index.core.schema import BaseNode, MetadataMode, TextNode
 from pydantic import PrivateAttr
 
-from llama_index.ragkit import Estimate, Extraction, ExtractionCache, NodeExtractor, Steps, content_id, offload
+from llama_index.ragkit import Estimate, Extraction, NodeExtractor, Steps, content_id, offload
 from llama_index.ragkit.storage.nodes import plain_text, sort_key
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_terms import lexical_terms
 from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.ragkit.text.tokens import count_tokens
-from llama_index.ragkit.validation import OnError
 from llama_index.sprag.documents import ChunkPlace, document_key, in_order, page_of
 
 __all__ = [
@@ -143,22 +141,8 @@ class ContextExtractor(NodeExtractor):
 
     # -- chunks -----------------------------------------------------------------------------------------
 
-    def extract(
-        self,
-        nodes: Sequence[BaseNode],
-        *,
-        siblings: Sequence[BaseNode] = (),
-        cache: ExtractionCache | None = None,
-        user_prefix: str = "",
-        llm: LLM | None = None,
-        embed_model: Callable[[], BaseEmbedding] | None = None,
-        num_workers: int | None = None,
-        show_progress: bool | None = None,
-        on_error: OnError | None = None,
-        falls_back: bool = False,
-    ) -> Steps[list[Extraction]]:
+    def extract(self, nodes: Sequence[BaseNode], **run: Any) -> Steps[list[Extraction]]:
         """The document, the length and the terms of each chunk, for the search. No model is called."""
-        nodes = list(nodes)
         records = yield from offload(lambda: [chunk_record(node, self.group_by) for node in nodes])
         return [Extraction(node.node_id, record) for node, record in zip(nodes, records, strict=True)]
 
