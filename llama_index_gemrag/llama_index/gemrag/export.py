@@ -18,14 +18,8 @@ def to_graph(
 
     Nodes are named by their ids and have `kind` ("chunk", "theme" or "question") and `text`; a chunk also has
     `document`. Edges have `kind` and `weight`. A "member" edge joins a theme and a chunk; its weight is the component.
-    An "asks" edge joins a question and its node; its weight is their cosine, or 1 for a question that is not embedded.
-    A "similar" edge joins two chunks, with the weight of the memory graph.
-
-    Parameters
-    ----------
-    texts : the text of every node that has one
-    plain : the questions of nodes that are not embedded
-    neighbours : number of strongest edges per chunk to include; the full graph is complete
+    An "asks" edge joins a question and its node; its weight is their cosine, or 1 for a `plain` question, which is not
+    embedded. A "similar" edge joins a chunk and one of its strongest `neighbours`, with the weight of the memory graph.
     """
     graph = need("networkx", "to_networkx()", "llama-index-gemrag[networkx]").Graph()
     for record in state.chunks.records:

@@ -30,12 +30,6 @@ THEME_KEY = "gemrag_theme"
 class ThemeWriter:
     """Replaces the stored themes with the target themes, and writes the missing texts, in one write.
 
-    Parameters
-    ----------
-    storage, resources, rows : those of the index
-    questions, summaries : the writers of questions and summaries
-    max_theme_tokens : largest number of input tokens of a summary
-
     Attributes
     ----------
     themes, written : the themes that the write has read or stored, and the records of their texts
@@ -89,12 +83,7 @@ class ThemeWriter:
         self._storage.commits.note_removal()  # a search that is already running may miss the vectors
 
     def replace(self, themes: Mapping[str, Sequence[Theme]]) -> Steps[None]:
-        """Set the themes of groups; existing themes keep their texts.
-
-        Parameters
-        ----------
-        themes : group -> its new themes; the present themes of these groups must have been read
-        """
+        """Set the themes of groups, whose present themes must have been read; existing themes keep their texts."""
         of_groups = [theme for of_group in themes.values() for theme in of_group]
         yield from self._read(list(dict.fromkeys(member for theme in of_groups for member in theme.members)))
         wanted: dict[str, Theme] = {}

@@ -59,13 +59,7 @@ class FoundByVote:
 def search_votes(
     query: Query[MRAGState], options: SearchConfig, complete: Callable[..., Steps[Any]]
 ) -> Steps[FoundByVote]:
-    """Rank the nodes that may be shown.
-
-    Parameters
-    ----------
-    complete : (how to parse the reply, variables of the prompt "aspects") -> steps of the parsed reply; called only for
-        aspects="llm" and "queries"
-    """
+    """Rank the nodes that may be shown; `complete` asks for the prompt "aspects" if `aspects` is "llm" or "queries"."""
     state = query.state
     aspects, fallback = yield from _aspects_of(query.text, options, complete)
     rows = None if query.allowed is None else np.flatnonzero(query.allowed)

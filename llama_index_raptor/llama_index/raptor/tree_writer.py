@@ -48,19 +48,11 @@ _MOST_TEXTS = 50_000  # kept in memory
 class TreeWriter:
     """Reads a part of the stored tree, changes it to a target structure, and writes the missing summaries.
 
-    Parameters
-    ----------
-    storage, rows, resources, config : those of the index
-    clustering : groups the nodes of a layer
-    summaries : writes the summaries
-    change : the change of the write, if any, whose vectors need not be read
-
     Attributes
     ----------
     tree : the part, as it was read last
     failed : why summaries that were due since then have no text
-    nodes : the summaries that the write has stored, and None for deleted ones
-    texts : the records of texts that the write has stored, and None for deleted ones
+    nodes, texts : the summaries and the records of texts that the write has stored, and None for deleted ones
     """
 
     def __init__(
@@ -92,10 +84,8 @@ class TreeWriter:
     def read_around(self, nodes: Collection[str], new: Sequence[str] | None = None, max_layers: int = 0) -> Steps[None]:
         """Read the rows and records that a change of the children of nodes needs.
 
-        Parameters
-        ----------
-        new : chunks that will join them; None if no summary is written, which needs no records of chunks
-        max_layers : the largest number of layers, if some may be added above the roots; all roots are then read
+        `new` are chunks that will join them; None if no summary is written, which needs no records of chunks. If layers
+        may be added above the roots, up to `max_layers`, all roots are read.
         """
         rows = yield from self._rows.around(nodes)
         roots = yield from self._rows.roots() if max_layers else ()
@@ -164,13 +154,10 @@ class TreeWriter:
         counters["summaries"] = counters.get("summaries", 0) + more
 
     def write(self, tree: Tree) -> Steps[Tree]:
-        """Write every missing summary, layer by layer, then add layers up to the root.
+        """Write every missing summary, layer by layer, then add layers up to the root; returns the stored tree.
 
-        Stored summaries are kept until the end, so that a rebuild can reuse them for unchanged clusters.
-
-        Returns
-        -------
-        The stored tree. Failed summaries are in `failed`.
+        Stored summaries are kept until the end, so that a rebuild can reuse them for unchanged clusters. Those that
+        failed are in `failed`.
         """
         if self._config.max_layers == 0:
             return tree

@@ -18,18 +18,11 @@ __all__ = ["FoundSegment", "RankedChunks", "documents_considered", "find_segment
 
 @dataclass(frozen=True)
 class RankedChunks:
-    """The chunks that one query found.
+    """The chunks that one query found."""
 
-    Attributes
-    ----------
-    ids : of the chunks, best first
-    scores : shape (k,), NaN for a chunk without a score
-    reranked : whether the scores are a reranker's
-    """
-
-    ids: Sequence[str]
-    scores: NDArray[np.float64]
-    reranked: bool = False
+    ids: Sequence[str]  # best first
+    scores: NDArray[np.float64]  # shape (k,), NaN for a chunk without a score
+    reranked: bool = False  # whether the scores are those of a reranker
 
 
 @dataclass(frozen=True)
@@ -82,13 +75,9 @@ def documents_considered(
     """The documents from which segments are taken: those of the first chunks of each query.
 
     If the budget is to be filled and the retrieved chunks of these documents are too short for that, for example
-    because each passage is a document, the documents of twice as many chunks are taken, and so on.
-
-    Parameters
-    ----------
-    place_of : see :func:`find_segments`
-    documents : the known documents; the result is final if it names only these. Otherwise it also names documents that
-        are probably needed, so that few reads suffice
+    because each passage is a document, the documents of twice as many chunks are taken, and so on. The result is final
+    if it names only known `documents`. Otherwise it also names documents that are probably needed, so that few reads
+    suffice.
     """
     ranked = [[place for i in ranking.ids if (place := place_of(i)) is not None] for ranking in rankings]
     by_document = [[key for key, _ in places] for places in ranked]

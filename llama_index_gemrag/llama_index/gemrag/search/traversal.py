@@ -32,7 +32,6 @@ class Traversal:
 
     Parameters
     ----------
-    state : the memory to search
     blend : weight of the question in the blended vectors from which edges are computed
     allowed : shape (n,), mask of the chunks that may be selected; a theme passes if all its members do
     """

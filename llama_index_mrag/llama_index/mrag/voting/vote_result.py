@@ -39,32 +39,19 @@ class VoteFor:
 
 @dataclass(frozen=True)
 class VoteResult:
-    """The result of a vote.
+    """The result of a vote."""
 
-    Attributes
-    ----------
-    state : the state that was searched
-    aspects : the parts of the question that had a vote
-    hits, votes : the results of each head for each aspect, and their votes, shape (aspects, heads, c)
-    lexical : for each aspect, the votes of BM25 by row, best first
-    tally : agreement of all voters
-    ranking : node ids with scores in [0, 1], best first
-    nearness : of all nodes to the whole question; None if only votes count
-    vote_weight : weight of the votes against nearness, in [0, 1]
-    fusion, depth : how the votes of the aspects are combined, see :func:`~llama_index.mrag.voting.votes.combine`
-    """
-
-    state: MRAGState
-    aspects: Sequence[str]
-    hits: HeadHits
-    votes: NDArray[np.float64]
-    lexical: Sequence[Mapping[int, float]]
-    tally: Tally
-    ranking: list[tuple[str, float]]
-    nearness: Nearness | None = None
-    vote_weight: float = 1.0
-    fusion: Fusion = "votes"
-    depth: int | None = None
+    state: MRAGState  # that was searched
+    aspects: Sequence[str]  # the parts of the question that had a vote
+    hits: HeadHits  # of each head for each aspect
+    votes: NDArray[np.float64]  # of each hit, shape (aspects, heads, c)
+    lexical: Sequence[Mapping[int, float]]  # for each aspect, the votes of BM25 by row, best first
+    tally: Tally  # agreement of all voters
+    ranking: list[tuple[str, float]]  # node ids with scores in [0, 1], best first
+    nearness: Nearness | None = None  # of all nodes to the whole question; None if only votes count
+    vote_weight: float = 1.0  # of the votes against nearness, in [0, 1]
+    fusion: Fusion = "votes"  # as for `combine`
+    depth: int | None = None  # as for `combine`
 
     @classmethod
     def empty(cls, state: MRAGState) -> "VoteResult":
@@ -160,13 +147,9 @@ def _best_first(scores: NDArray[np.float64], rows: Rows, state: MRAGState) -> li
 
 
 def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float, wanted: int) -> VoteResult:
-    """The same vote with a ranking by nearness and votes together, see :mod:`~llama_index.mrag.voting.ranking`.
+    """The same vote with `wanted` nodes ranked by nearness and votes, see :mod:`~llama_index.mrag.voting.ranking`.
 
-    Parameters
-    ----------
-    nearness : of all nodes, -inf for those that may not be shown
-    vote_weight : v, in [0, 1]
-    wanted : length of the ranking, if there are as many nodes
+    The nearness is that of all nodes, -inf for those that may not be shown.
     """
     scores = combine_with_nearness(nearness.scores, result._votes(len(nearness.scores)), vote_weight)
     best = best_rows(scores, wanted, result.state.chunks)

@@ -38,9 +38,7 @@ class StepUsage:
     completion_tokens: int = 0
     seconds: float = 0.0  # that calls took together
     reasons: Counter[str] = field(default_factory=Counter)  # of failures, by their wording without particulars
-    examples: dict[str, tuple[str, str]] = field(
-        default_factory=dict
-    )  # a reason in full, and how a reply begins
+    examples: dict[str, tuple[str, str]] = field(default_factory=dict)  # a reason in full, and how a reply begins
 
     def add(self, other: "StepUsage") -> None:
         """Count what another has counted."""

@@ -19,16 +19,11 @@ _LEAST_WORDS = 3  # of a line that reads like prose
 
 
 def page_openings(pages: Sequence[str], *, length: int, running: Collection[str] | None = None) -> list[str]:
-    """The first characters of each page in one line, without headers and footers.
+    """The first `length` characters of each page in one line, without headers and footers.
 
     In reports, slides and manuals a page begins with its subject. If it continues a sentence, its first words describe
-    the rest of the page about as well as a heading. A page of only headers and footers has the opening `""`.
-
-    Parameters
-    ----------
-    pages : texts of one document's pages, in order
-    length : maximum number of characters, at least 1
-    running : the :func:`~llama_index.sprag.context.running_lines.running_lines` of the pages [computed]
+    the rest of the page about as well as a heading. A page of only headers and footers has the opening `""`. `running`
+    are the lines of :func:`~llama_index.sprag.context.running_lines.running_lines`, computed if None.
 
     >>> page_openings(["Cash flows\\n  2018  2017\\nNet income 5 4"], length=22)
     ['Cash flows 2018 2017']
@@ -42,14 +37,10 @@ def first_lines(
 ) -> str:
     """The opening of the first page that has one, `""` if none has; other parameters as for :func:`page_openings`.
 
-    An opening of mostly numbers, as in a table, says nothing about the document and becomes `""`.
-
-    Parameters
-    ----------
-    letterhead : whether it begins with the very first line. Otherwise it begins with the first line of that page that
-        reads like prose, if the text above fills at least half of the length: names, addresses and titles of forms are
-        the same on many documents. A line reads like prose if it has three words, of which at most half begin with a
-        capital letter
+    An opening of mostly numbers, as in a table, says nothing about the document and becomes `""`. Without `letterhead`
+    it begins with the first line of that page that reads like prose, if the text above fills at least half of the
+    length: names, addresses and titles of forms are the same on many documents. A line reads like prose if it has three
+    words, of which at most half begin with a capital letter.
 
     >>> page = "HARBOUR AUTHORITY\\nForm 7 (Mark One)\\nReport for the year ended in May 1931\\nThe quay was mended."
     >>> first_lines([page], length=37, letterhead=False)

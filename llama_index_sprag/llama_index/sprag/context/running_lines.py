@@ -12,14 +12,9 @@ _LEAST_PAGES = 3  # in any case
 
 
 def running_lines(pages: Sequence[str], *, edge: int = 3) -> frozenset[str]:
-    """The repeated lines at the edges of pages, in the form that :func:`without_running_lines` compares.
+    """The repeated lines among the first and last `edge` filled lines of pages, for :func:`without_running_lines`.
 
     Lines that differ only in white space, case and numbers, such as "Page 3 of 90" and "Page 4 of 90", are equal.
-
-    Parameters
-    ----------
-    pages : texts of one document's pages, in order
-    edge : how many lines at the top and at the bottom of a page may be headers or footers, not counting blank ones [3]
     """
     counts: Counter[str] = Counter()
     for page in pages:
