@@ -1,7 +1,7 @@
 """The relevant segments of the documents of the best chunks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from llama_index.sprag.config import SegmentConfig
 from llama_index.sprag.documents import DocumentEntry
 from llama_index.sprag.relevance.calibration import calibration_of
 from llama_index.sprag.segments.relevant_segments import extract_segments
-from llama_index.sprag.segments.values import ChunkRanking, select_documents
+from llama_index.sprag.segments.values import select_documents
 
 __all__ = ["FoundSegment", "RankedChunks", "documents_considered", "find_segments"]
 
@@ -51,19 +51,6 @@ class FoundSegment:
     score: float
     query: int
     ranks: Sequence[int | None]
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Consecutive chunks of a document that may be shown and continue each other."""
-
-    document: DocumentEntry
-    start: int
-    end: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.document.key}/{self.start}"
 
 
 def documents_considered(
@@ -121,28 +108,36 @@ def find_segments(
         for ranking in rankings
     ]
     considered = documents_considered(rankings, place_of, config, documents)
-    runs: dict[str, _Run] = {}
-    run_of: dict[tuple[str, int], tuple[str, int]] = {}
+    at: list[tuple[str, int]] = []  # the document, and the number in it, of each chunk that may be shown
+    owners: list[int] = []  # the number of its run of chunks that continue each other
+    lengths: list[int] = []
     for key in considered:
-        for run in _runs(documents[key], shown):
-            runs[run.name] = run
-            run_of.update({(key, run.start + i): (run.name, i) for i in range(run.end - run.start)})
-    chunk_rankings = []
-    for ranking, values in zip(rankings, relevance, strict=True):
-        # Chunks of other documents keep their places.
-        places = [run_of.get(place_of(i) or ("", -1), ("", 0)) for i in ranking.ids]
-        chunk_rankings.append(ChunkRanking([name for name, _ in places], [number for _, number in places], values))
-    unit = "tokens" if config.length_unit == "tokens" else "characters"
-    lengths = [getattr(run.document, unit)[run.start : run.end] for run in runs.values()]
+        document, last = documents[key], -2
+        sizes = document.tokens if config.length_unit == "tokens" else document.characters
+        for number, (chunk, goes_on, size) in enumerate(
+            zip(document.chunks, document.goes_on, sizes.tolist(), strict=True)
+        ):
+            if shown is None or shown(chunk):
+                is_next = goes_on and last == number - 1
+                owners.append(owners[-1] + (not is_next) if owners else 0)
+                lengths.append(size)
+                at.append((key, number))
+                last = number
+    position = {place: i for i, place in enumerate(at)}
+    # Chunks of other documents keep their places in the rankings.
+    places = [
+        np.array([-1 if (p := place_of(i)) is None else position.get(p, -1) for i in ranking.ids], np.intp)
+        for ranking in rankings
+    ]
     rank_of = [{i: rank for rank, i in reversed(list(enumerate(ranking.ids)))} for ranking in rankings]
     found = []
-    for segment in extract_segments(chunk_rankings, list(runs), lengths, config):
-        run = runs[segment.document]
-        ids = run.document.chunks[run.start + segment.start : run.start + segment.end]
+    for segment in extract_segments(places, relevance, np.array(owners, np.int64), np.array(lengths, np.int64), config):
+        key, start = at[segment.start]
+        ids = documents[key].chunks[start : start + segment.end - segment.start]
         found.append(
             FoundSegment(
-                document=run.document.key,
-                start=run.start + segment.start,
+                document=key,
+                start=start,
                 chunks=ids,
                 values=segment.values,
                 value=segment.value,
@@ -151,20 +146,8 @@ def find_segments(
                 ranks=[rank_of[segment.query].get(i) for i in ids],
             )
         )
-    position = {document: number for number, document in enumerate(considered)}
+    order = {document: number for number, document in enumerate(considered)}
     return sorted(
         found,
-        key=lambda each: (-round(each.score, 9), -round(each.value, 9), position[each.document], each.start),
+        key=lambda each: (-round(each.score, 9), -round(each.value, 9), order[each.document], each.start),
     )
-
-
-def _runs(document: DocumentEntry, shown: Callable[[str], bool] | None) -> list[_Run]:
-    runs: list[_Run] = []
-    for number, (chunk, goes_on) in enumerate(zip(document.chunks, document.goes_on, strict=True)):
-        if shown is not None and not shown(chunk):
-            continue
-        if goes_on and runs and runs[-1].end == number:
-            runs[-1] = replace(runs[-1], end=number + 1)
-        else:
-            runs.append(_Run(document, number, number + 1))
-    return runs
