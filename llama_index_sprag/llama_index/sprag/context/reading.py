@@ -7,8 +7,7 @@ from itertools import accumulate
 
 from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.headings import headings_of, section_paths
-from llama_index.sprag.context.openings import first_lines, page_openings
-from llama_index.sprag.context.running_lines import running_lines
+from llama_index.sprag.context.openings import first_lines, page_openings, running_lines
 from llama_index.sprag.context.titles import document_title, is_source_code
 
 __all__ = ["ReadDocument", "read_chunks", "read_document"]
