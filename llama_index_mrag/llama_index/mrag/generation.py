@@ -16,18 +16,15 @@ from typing import Any, ClassVar, TypeVar
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, Document
-from llama_index.core.settings import Settings
 from pydantic import Field
 
 from llama_index.mrag.prompts import ARTICLE_PROMPT, STORY_PROMPT, TOPICS_PROMPT
 from llama_index.ragkit import RetryPolicy, Steps, content_id
 from llama_index.ragkit.errors import ConfigurationError, ParseError
-from llama_index.ragkit.evaluation import LabelledQuery
+from llama_index.ragkit.evaluation import LabelledQuery, LLMStep
 from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
-from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
-from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.steps import asynchronous, gather, synchronous
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import check_count
@@ -64,7 +61,7 @@ class Generated:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-class MultiAspectGenerator(PromptHolder):
+class MultiAspectGenerator(LLMStep):
     """Generates stories that need several documents of different categories, and such documents.
 
     Parameters
@@ -91,11 +88,8 @@ class MultiAspectGenerator(PromptHolder):
         retry: RetryPolicy = _FIVE_ATTEMPTS,
         show_progress: bool = False,
     ) -> None:
-        self.check_prompts(prompts or {})
-        self.prompts = dict(prompts or {})
-        self._llm = llm
+        super().__init__(llm, prompts=prompts, retry=retry)
         self._num_workers = num_workers
-        self._retry = retry
         self._show_progress = show_progress
 
     # -- questions ----------------------------------------------------------------------------------
@@ -214,8 +208,7 @@ class MultiAspectGenerator(PromptHolder):
         )
 
     def _complete(self, name: str, parse: Callable[[str], T], **given: Any) -> Steps[T]:
-        llm = self._llm or Settings.llm
-        return (yield from complete(llm, self.prompt(name), parse=parse, retry=self._retry, name=name, **given))
+        return (yield from self.context().complete(self.prompt(name), parse=parse, **given))
 
 
 def _read_text(reply: str) -> str:
