@@ -27,30 +27,20 @@ class RankedChunks:
 
 @dataclass(frozen=True)
 class FoundSegment:
-    """A segment.
+    """A segment; segments are sorted by their scores, in [0, 1], higher is better.
 
-    Attributes
-    ----------
-    document : key of its document
-    start : number of its first chunk in the document
-    chunks : ids of its chunks in reading order
-    values : the value of each chunk for the query
-    value : their sum
-    score : the key by which segments are sorted, in [0, 1], higher is better: (1 + s / (1 + abs(s))) / 2 if they are
-        sorted by value s, else the relevance of their most relevant chunk; if relevance goes by rank, the retriever
-        shows the nearness of the nearest chunk instead
-    query : number of the query for which it was chosen
-    ranks : for each chunk its place in the ranking of that query, from 0; None if it was not found
+    The score is (1 + s / (1 + abs(s))) / 2 if they are sorted by value s, else the relevance of their most relevant
+    chunk; if relevance goes by rank, the retriever shows the nearness of the nearest chunk instead.
     """
 
-    document: str
-    start: int
-    chunks: Sequence[str]
-    values: Sequence[float]
-    value: float
+    document: str  # its key
+    start: int  # number of its first chunk in the document
+    chunks: Sequence[str]  # ids in reading order
+    values: Sequence[float]  # of each chunk for the query
+    value: float  # their sum
     score: float
-    query: int
-    ranks: Sequence[int | None]
+    query: int  # number of the query for which it was chosen
+    ranks: Sequence[int | None]  # of each chunk in the ranking of that query, from 0; None if it was not found
 
 
 def documents_considered(
