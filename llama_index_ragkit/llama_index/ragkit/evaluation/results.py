@@ -155,9 +155,8 @@ class Evaluation:
                 f"({len(odd)} only in one, such as {odd[:3]}): a paired comparison needs both for each."
             )
         theirs = dict(zip(other.ids, other._column(metric), strict=True))
-        pairs = [(mine, theirs[query_id]) for query_id, mine in zip(self.ids, self._column(metric), strict=True)]
-        first, second = zip(*pairs, strict=True)
-        return paired_bootstrap(first, second, level=level, n_resamples=n_resamples, seed=seed)
+        second = [theirs[query_id] for query_id in self.ids]
+        return paired_bootstrap(self._column(metric), second, level=level, n_resamples=n_resamples, seed=seed)
 
     def only(self, ids: Collection[str]) -> "Evaluation":
         """The same with only some of the questions; unknown ids are ignored."""
