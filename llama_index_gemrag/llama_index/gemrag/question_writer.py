@@ -46,18 +46,14 @@ def terms_with_questions(text: Counter[str], record: Record | None) -> Counter[s
 
 
 class QuestionWriter:
-    """Extracts, embeds and stores questions, and keeps the sum of the unit vectors of the questions of chunks.
-
-    Attributes
-    ----------
-    embeds : whether questions are embedded; False if the extractor says that they only repeat words of their chunk
-    """
+    """Extracts, embeds and stores questions, and keeps the sum of the unit vectors of the questions of chunks."""
 
     def __init__(self, storage: IndexStorage, resources: Resources, rows: MemoryRows, config: MemoryConfig) -> None:
         self._storage = storage
         self._resources = resources
         self._rows = rows
         self._role = config.question_role
+        # Not if the extractor says that its questions only repeat words of their chunk.
         self.embeds: bool = config.paper or getattr(resources.extractor, "embed_questions", True)
         self._ready: dict[str, NDArray[np.float32]] = {}
 

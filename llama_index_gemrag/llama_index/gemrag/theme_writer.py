@@ -28,14 +28,7 @@ THEME_KEY = "gemrag_theme"
 
 
 class ThemeWriter:
-    """Replaces the stored themes with the target themes, and writes the missing texts, in one write.
-
-    Attributes
-    ----------
-    themes, written : the themes that the write has read or stored, and the records of their texts
-    failed : why themes have no text
-    changed_themes, changed_texts : the themes and records that this write stored, and None for those that it deleted
-    """
+    """Replaces the stored themes with the target themes, and writes the missing texts, in one write."""
 
     def __init__(
         self,
@@ -52,9 +45,11 @@ class ThemeWriter:
         self._questions = questions
         self._summaries = summaries
         self._max_theme_tokens = max_theme_tokens
+        # Themes that the write has read or stored, the records of their texts, and why others have none.
         self.themes: dict[str, Theme] = {}
         self.written: dict[str, Record] = {}
         self.failed: dict[str, Exception] = {}
+        # What the write has stored, and None for what it deleted.
         self.changed_themes: dict[str, Theme | None] = {}
         self.changed_texts: dict[str, Record | None] = {}
         self._texts: dict[str, str] = {}

@@ -46,14 +46,7 @@ _MOST_TEXTS = 50_000  # kept in memory
 
 
 class TreeWriter:
-    """Reads a part of the stored tree, changes it to a target structure, and writes the missing summaries.
-
-    Attributes
-    ----------
-    tree : the part, as it was read last
-    failed : why summaries that were due since then have no text
-    nodes, texts : the summaries and the records of texts that the write has stored, and None for deleted ones
-    """
+    """Reads a part of the stored tree, changes it to a target structure, and writes the missing summaries."""
 
     def __init__(
         self,
@@ -75,6 +68,7 @@ class TreeWriter:
         self._chunks, self._space = storage.space(), storage.space(SUMMARIES)
         pairs = () if change is None else zip(change.added, change.vectors, strict=True)
         self._at_hand: dict[str, NDArray[np.float32]] = {node.node_id: row for node, row in pairs}
+        # The summaries and the records of texts that the write has stored, and None for deleted ones.
         self.nodes: dict[str, Summary | None] = {}
         self.texts: dict[str, Record | None] = {}
         self._take_part(Tree(), Snapshot.empty(), {})
@@ -108,7 +102,7 @@ class TreeWriter:
     def _take_part(self, tree: Tree, leaves: Snapshot, written: Rows) -> None:
         """Begin with a part of the tree; the vectors of `leaves` are placeholders."""
         self.tree = tree
-        self.failed: dict[str, Exception] = {}
+        self.failed: dict[str, Exception] = {}  # why summaries that were due since then have no text
         self._stored = dict(tree.summaries)
         self._written = dict(written)
         # The written summaries by what they were written from; records of earlier versions do not say it.

@@ -60,22 +60,14 @@ class RulesUsage:
 
 
 class Usage:
-    """Calls by the names of their prompts; may be counted in several threads.
-
-    Attributes
-    ----------
-    steps : the calls for each prompt
-    rules : what rules have done in place of the model, by what they did, in words
-    repeated : how often replies repeated their ends, or a sentence, which was cut
-    status : tells how it stands, for progress bars
-    """
+    """Calls by the names of their prompts; may be counted in several threads."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.steps: dict[str, StepUsage] = {}
-        self.rules: dict[str, RulesUsage] = {}
-        self.repeated = 0
-        self.status: Callable[[], str] | None = None
+        self.steps: dict[str, StepUsage] = {}  # the calls for each prompt
+        self.rules: dict[str, RulesUsage] = {}  # by what rules did in place of the model, in words
+        self.repeated = 0  # how often replies repeated their ends, or a sentence, which was cut
+        self.status: Callable[[], str] | None = None  # tells how it stands, for progress bars
 
     @property
     def by_rules(self) -> int:
