@@ -82,6 +82,7 @@ def _retrieval(nodes: int) -> dict[str, Any]:
     """Exact search and vote, against one search a head and aspect in a FAISS index of that head."""
     from llama_index.core.vector_stores.types import VectorStoreQuery
 
+    from llama_index.mrag.config import SearchConfig
     from llama_index.mrag.state import MRAGState
     from llama_index.mrag.voting.vote_result import run_vote
     from llama_index.ragkit import MatrixVectorStore
@@ -96,7 +97,7 @@ def _retrieval(nodes: int) -> dict[str, Any]:
     aspects = [str(i) for i in range(ASPECTS)]
 
     def ask() -> Any:
-        return run_vote(state, aspects, queries, vote="mrag", count=32, wanted=10)
+        return run_vote(state, aspects, queries, SearchConfig(), wanted=10)
 
     reset_peak()  # the peak of queries, not of the build
     ours = repeated(ask, 3)

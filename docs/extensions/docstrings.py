@@ -68,6 +68,9 @@ class DocstringReader(griffe.Extension):
             for scope, docstring in docstrings(package):
                 if in_repository(scope):
                     self._rewrite(scope, docstring)
+                if isinstance(scope, griffe.Function) and any(str(d.value) == "synchronous" for d in scope.decorators):
+                    assert isinstance(scope.returns, griffe.ExprSubscript)
+                    scope.returns = scope.returns.slice  # of `Steps`, which the decorator runs
 
     def _rewrite(self, scope: Scope, docstring: griffe.Docstring) -> None:
         text = docstring.value

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.mrag.published import cosine, votes_by_hand
 
-from llama_index.mrag.config import VOTES
+from llama_index.mrag.config import VOTES, SearchConfig
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.heads.splitting import natural_heads, split_heads
 from llama_index.mrag.state import MRAGState
@@ -39,7 +39,7 @@ def random_state(n: int, heads: int = 3, dim: int = 4, seed: int = 0) -> tuple[M
 def test_one_aspect_is_the_published_vote(vote, count):
     state, flat = random_state(40)
     query = np.random.default_rng(1).normal(size=(1, 12)).astype(np.float32)
-    result = run_vote(state, ["q"], query, vote=vote, count=count)
+    result = run_vote(state, ["q"], query, SearchConfig(vote=vote, num_candidates=count))
     wanted = votes_by_hand(split_heads(flat, 3), split_heads(query[0], 3), state.importance, count, vote)
     total = {"mrag": state.importance.sum(), "decay": 3, "distance": sum(wanted.values())}[vote]
     got = {int(name): score for name, score in result.ranking}
@@ -70,7 +70,7 @@ def test_float16_finds_what_float32_finds_in_the_rounded_vectors():
     flat = np.random.default_rng(3).normal(size=(50, 12)).astype(np.float32)
     half, full = state_of(flat, 3, "float16"), state_of(flat.astype(np.float16).astype(np.float32), 3)
     query = flat[:2] + 0.1
-    one, other = (run_vote(state, ["a", "b"], query, vote="mrag", count=9).ranking for state in (half, full))
+    one, other = (run_vote(state, ["a", "b"], query, SearchConfig(num_candidates=9)).ranking for state in (half, full))
     assert [name for name, _ in one] == [name for name, _ in other]
     assert dict(one) == pytest.approx(dict(other))
 
@@ -88,14 +88,14 @@ def test_many_rows_are_searched_in_threads_with_the_same_result(monkeypatch):
 
 def test_equal_nodes_stand_in_the_order_of_their_keys():
     flat = np.ones((6, 12), np.float32)
-    result = run_vote(state_of(flat, 3), ["q"], flat[:1], vote="mrag", count=32)
+    result = run_vote(state_of(flat, 3), ["q"], flat[:1], SearchConfig())
     assert [name for name, _ in result.ranking] == [f"{i:03d}" for i in range(6)]
 
 
 def test_every_head_putting_a_node_first_for_every_aspect_is_one():
     state, flat = random_state(20)
     for vote in ("mrag", "decay"):
-        result = run_vote(state, ["a", "b"], np.stack([flat[4], flat[4]]), vote=vote, count=5)
+        result = run_vote(state, ["a", "b"], np.stack([flat[4], flat[4]]), SearchConfig(vote=vote, num_candidates=5))
         assert result.ranking[0] == ("004", pytest.approx(1))
         assert all(0 <= score <= 1 for _, score in result.ranking)
 
@@ -104,10 +104,11 @@ def test_vectors_of_zeros_are_found_last_and_break_nothing():
     flat = np.zeros((4, 12), np.float32)
     flat[2] = 1
     for vote in VOTES:
-        ranking = run_vote(state_of(flat, 3), ["q"], np.ones((1, 12), np.float32), vote=vote, count=4).ranking
+        options = SearchConfig(vote=vote, num_candidates=4)
+        ranking = run_vote(state_of(flat, 3), ["q"], np.ones((1, 12), np.float32), options).ranking
         assert ranking[0][0] == "002"
         assert np.isfinite([score for _, score in ranking]).all()
-        assert len(run_vote(state_of(flat, 3), ["q"], np.zeros((1, 12), np.float32), vote=vote, count=4).ranking) == 4
+        assert len(run_vote(state_of(flat, 3), ["q"], np.zeros((1, 12), np.float32), options).ranking) == 4
 
 
 def test_one_strong_aspect_beats_several_weak_ones():
@@ -147,7 +148,8 @@ def test_mix_counts_both_by_weight():
 def test_who_voted_adds_up_to_the_agreement():
     state, flat = random_state(15)
     lexical = [{3: 5.0, 4: 1.0}, {4: 2.0}]
-    result = run_vote(state, ["a", "b"], flat[[3, 4]], vote="mrag", count=6, lexical=lexical, lexical_weight=0.5)
+    options = SearchConfig(num_candidates=6, lexical_weight=0.5)
+    result = run_vote(state, ["a", "b"], flat[[3, 4]], options, lexical=lexical)
     for name, score in result.ranking:
         agreement, votes = result.votes_for(name)
         for aspect, share in agreement.items():
@@ -224,9 +226,8 @@ def test_subjects_do_not_depend_on_the_unit_of_the_scores(parts, unit):
 
 def test_beside_nearness_as_alone_so_many_places_of_a_ranking_count_as_are_wanted():
     state, flat = random_state(20)
-    result = run_vote(
-        state, ["a", "b"], flat[:2], vote="mrag", count=20, wanted=3, fusion="reciprocal_rank"
-    )  # the heads vote for all twenty
+    options = SearchConfig(num_candidates=20, fusion="reciprocal_rank")  # the heads vote for all twenty
+    result = run_vote(state, ["a", "b"], flat[:2], options, wanted=3)
     assert len(result.tally.rows) == 20
     near = Nearness.of(np.ones(20), np.zeros(20), 0.0)
     ranking = rank_by_nearness(result, near, 1.0, 20).ranking

@@ -4,15 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from tests.sprag.laid_out import laid_out
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.sprag.segments.values import (
-    ChunkRanking,
-    lay_out,
-    length_factors,
-    reference_length_of,
-    select_documents,
-)
+from llama_index.sprag.segments.values import lay_out, length_factors, reference_length_of, select_documents
 
 PLAIN = {
     "decay_rate": 30,
@@ -23,54 +18,53 @@ PLAIN = {
 }
 
 
-def ranking(*hits, relevance=None):
-    documents, chunks = zip(*hits, strict=True) if hits else ((), ())
-    return ChunkRanking(documents, chunks, np.ones(len(hits)) if relevance is None else relevance)
+def values_of(hits, documents, lengths, relevance=None, **options):
+    places, owners, sizes = laid_out([hits], documents, lengths)
+    relevance = np.ones(len(hits)) if relevance is None else relevance
+    return lay_out(places, [relevance], owners, sizes, **{**PLAIN, **options})[0]
 
 
 def test_a_retrieved_chunk_by_its_rank_and_relevance_and_every_other_at_the_price_of_a_gap():
-    found = lay_out([ranking(("a", 2), ("b", 0), relevance=[0.9, 0.5])], ["a", "b"], [[9, 9, 9, 9], [9]], **PLAIN)
+    found = values_of([("a", 2), ("b", 0)], ["a", "b"], [[9, 9, 9, 9], [9]], relevance=[0.9, 0.5])
     expected = [-0.18, -0.18, 0.9 - 0.18, -0.18, math.exp(-1 / 30) * 0.5 - 0.18]
-    np.testing.assert_allclose(found.values, [expected], rtol=1e-12)
-    assert found.numbers.tolist() == [0, 0, 0, 0, 1]
-    assert [found.locate(i) for i in (0, 3, 4)] == [("a", 0), ("a", 3), ("b", 0)]
+    np.testing.assert_allclose(found, [expected], rtol=1e-12)
 
 
 def test_chunks_of_documents_that_are_not_considered_keep_their_places_in_the_ranking():
-    found = lay_out([ranking(("x", 0), ("y", 4), ("a", 0))], ["a"], [[9]], **PLAIN)
-    assert found.values[0, 0] == pytest.approx(math.exp(-2 / 30) - 0.18)
+    found = values_of([("x", 0), ("y", 4), ("a", 0)], ["a"], [[9]])
+    assert found[0, 0] == pytest.approx(math.exp(-2 / 30) - 0.18)
 
 
 def test_chunks_beside_a_hit_have_a_share_of_its_worth_but_not_across_documents_and_never_less_than_their_own():
-    hits = ranking(("a", 1), ("a", 2), ("b", 0), relevance=[0.5, 1.0, 0.8])
-    found = lay_out([hits], ["a", "b"], [[9, 9, 9], [9, 9, 9]], **{**PLAIN, "neighbor_relevance": 0.25})
+    hits, relevance = [("a", 1), ("a", 2), ("b", 0)], [0.5, 1.0, 0.8]
+    found = values_of(hits, ["a", "b"], [[9, 9, 9], [9, 9, 9]], relevance, neighbor_relevance=0.25)
     first, second, third = 0.5, math.exp(-1 / 30), 0.8 * math.exp(-2 / 30)
     expected = np.array([first / 4, first, second, third, third / 4, 0]) - 0.18
-    np.testing.assert_allclose(found.values, [expected], rtol=1e-12)
+    np.testing.assert_allclose(found, [expected], rtol=1e-12)
 
 
 def test_a_gap_costs_by_its_length_and_a_short_one_no_less():
-    hits = ranking(("a", 0))
-    bounded = lay_out(
-        [hits], ["a"], [[700, 70, 1400]], **{**PLAIN, "length_adjustment": "bounded", "reference_length": 700}
+    bounded, published = (
+        values_of([("a", 0)], ["a"], [[700, 70, 1400]], length_adjustment=how, reference_length=700)
+        for how in ("bounded", "unbounded")
     )
-    np.testing.assert_allclose(bounded.values, [[0.82, -0.18, -0.36]])
-    published = lay_out(
-        [hits], ["a"], [[700, 70, 1400]], **{**PLAIN, "length_adjustment": "unbounded", "reference_length": 700}
-    )
-    np.testing.assert_allclose(published.values, [[0.82, -0.018, -0.36]])
+    np.testing.assert_allclose(bounded, [[0.82, -0.18, -0.36]])
+    np.testing.assert_allclose(published, [[0.82, -0.018, -0.36]])
 
 
 def test_the_reference_length_is_the_median_of_what_was_retrieved_each_chunk_once():
-    hits = [ranking(("a", 0), ("a", 1), ("x", 0)), ranking(("a", 1), ("a", 2))]
-    assert reference_length_of(hits, ["a"], [[100, 200, 300, 9000]]) == 200
-    assert reference_length_of([ranking()], ["a"], [[100]]) == 1
-    assert reference_length_of([ranking(("a", 0))], ["a"], [[0]]) == 1
+    def reference(rankings, lengths):
+        places, _, sizes = laid_out(rankings, ["a"], [lengths])
+        return reference_length_of(places, sizes)
+
+    hits = [[("a", 0), ("a", 1), ("x", 0)], [("a", 1), ("a", 2)]]
+    assert reference(hits, [100, 200, 300, 9000]) == 200
+    assert reference([[]], [100]) == 1
+    assert reference([[("a", 0)]], [0]) == 1
 
 
 def test_a_chunk_that_comes_twice_counts_at_its_better_place():
-    found = lay_out([ranking(("a", 0), ("a", 0))], ["a"], [[9]], **PLAIN)
-    assert found.values[0, 0] == pytest.approx(0.82)
+    assert values_of([("a", 0), ("a", 0)], ["a"], [[9]])[0, 0] == pytest.approx(0.82)
 
 
 def test_documents_by_best_rank_of_any_query_then_by_id():
@@ -81,18 +75,20 @@ def test_documents_by_best_rank_of_any_query_then_by_id():
 
 
 def test_no_documents_and_no_queries():
-    assert lay_out([ranking(("a", 0))], [], [], **PLAIN).values.shape == (1, 0)
-    assert lay_out([], ["a"], [[1, 1]], **PLAIN).values.shape == (0, 2)
+    assert values_of([("a", 0)], [], []).shape == (1, 0)
+    _, owners, lengths = laid_out([], ["a"], [[1, 1]])
+    assert lay_out([], [], owners, lengths, **PLAIN)[0].shape == (0, 2)
 
 
-def test_a_chunk_that_its_document_does_not_have_is_an_error():
-    with pytest.raises(ConfigurationError, match="'a' has 2 chunks, and chunk 2"):
-        lay_out([ranking(("a", 2))], ["a"], [[1, 1]], **PLAIN)
+def test_a_chunk_that_there_is_not_is_an_error():
+    with pytest.raises(ConfigurationError, match="There are 2 chunks, and chunk 2"):
+        values_of([("a", 2)], ["a"], [[1, 1]])
 
 
-def test_a_ranking_of_other_lengths_is_refused():
-    with pytest.raises(ConfigurationError, match="lengths"):
-        ChunkRanking(["a"], [0, 1], [1.0])
+@pytest.mark.parametrize("relevance", [[1.0], [[1.0, 1.0]], 1.0])
+def test_relevance_of_another_length_than_its_ranking_is_refused(relevance):
+    with pytest.raises(ConfigurationError, match="A ranking of 2 chunks has relevance of the shape"):
+        values_of([("a", 0), ("a", 1)], ["a"], [[1, 1]], relevance)
 
 
 def test_a_longer_chunk_never_counts_less():

@@ -28,12 +28,7 @@ _EXACT_BELOW = 5_000  # nodes of a graph; for fewer, double precision is cheap
 
 
 class GroupReader:
-    """Reads the current state of groups.
-
-    Attributes
-    ----------
-    holds_all : whether all vectors are in memory
-    """
+    """Reads the current state of groups."""
 
     def __init__(self, storage: IndexStorage, rows: MemoryRows, config: MemoryConfig) -> None:
         self._storage = storage
@@ -79,15 +74,11 @@ class GroupReader:
         return [chunk for _, chunk in sorted(keys)]
 
     def graph(self, chunks: Sequence[str]) -> Steps[MemoryGraph]:
-        """The memory graph of chunks.
+        """The memory graph of chunks, at least one, in the order of the rows.
 
         The vectors of chunks and questions are read part by part, and only the two factors of the graph are kept. From
         `STREAMED_FROM` chunks on, a temporary file holds the factors: the spectrum is then computed from blocks of
         rows, so the system keeps in memory only as much of the file as it can spare.
-
-        Parameters
-        ----------
-        chunks : at least one, in the order of the rows
         """
         a = b = np.empty((0, 0))
         start = 0

@@ -36,18 +36,11 @@ class Match(NamedTuple):
 
 @dataclass(frozen=True)
 class Centre:
-    """The mean of the unit vectors of all questions of an index, computed on first use.
-
-    Attributes
-    ----------
-    questions : the questions
-    total : if these are not all questions, the sum of the unit vectors of all, shape (d,), and their number
-    counted : which of the questions count, shape (number of questions,); None for all
-    """
+    """The mean of the unit vectors of all questions of an index, computed on first use."""
 
     questions: Snapshot = field(default_factory=Snapshot.empty)
-    total: tuple[Doubles, int] | None = None
-    counted: NDArray[np.bool_] | None = None
+    total: tuple[Doubles, int] | None = None  # shape (d,), and the number, if these are not all questions
+    counted: NDArray[np.bool_] | None = None  # which of the questions count; None for all
 
     @cached_property
     def sum(self) -> tuple[Doubles, int]:
@@ -74,24 +67,14 @@ class Centre:
 
 @dataclass(frozen=True)
 class Layer:
-    """The vectors of nodes and of their questions.
+    """The vectors of nodes and of their questions."""
 
-    Attributes
-    ----------
-    texts : the nodes' vectors
-    questions : the vectors of their questions; the metadata of a row names its node and holds its text
-    centre : mean of all questions of the index
-    unread : node -> ids of its questions that are not in `questions`, for nodes that have such
-    most : upper bound of the cosine of the prompt and any unread question
-    known_owners : the :attr:`owners`, if they are known already
-    """
-
-    texts: Snapshot = field(default_factory=Snapshot.empty)
-    questions: Snapshot = field(default_factory=Snapshot.empty)
-    centre: Centre = field(default_factory=Centre)
-    unread: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    most: float = -np.inf
-    known_owners: NDArray[np.intp] | None = None
+    texts: Snapshot = field(default_factory=Snapshot.empty)  # the vectors of the nodes
+    questions: Snapshot = field(default_factory=Snapshot.empty)  # the metadata of a row name its node and hold its text
+    centre: Centre = field(default_factory=Centre)  # of all questions of the index
+    unread: Mapping[str, Sequence[str]] = field(default_factory=dict)  # node -> its questions that are not read
+    most: float = -np.inf  # upper bound of the cosine of the prompt and any unread question
+    known_owners: NDArray[np.intp] | None = None  # the `owners`, if they are known already
 
     @cached_property
     def owners(self) -> NDArray[np.intp]:

@@ -137,12 +137,7 @@ class MemoryRows:
         return _as_groups((yield from self._records.get_many(GROUPS, names)))
 
     def put_groups(self, groups: Mapping[str, ChunkGroup], share: float) -> Steps[None]:
-        """Store groups; groups without chunks are deleted.
-
-        Parameters
-        ----------
-        share : share of the chunks that may change before the spectrum is recomputed
-        """
+        """Store groups, which are due after changes of a share of their chunks; groups without chunks are deleted."""
         for collection, rows in _group_rows(groups, share).items():
             yield from self._records.put(collection, list(rows.items()))
             yield from self._records.delete(collection, [name for name in groups if name not in rows])
@@ -178,10 +173,7 @@ class MemoryRows:
     def put_themes(self, themes: Mapping[str, Theme], known: Mapping[str, Theme]) -> Steps[None]:
         """Store themes, and list them with their members and their groups.
 
-        Parameters
-        ----------
-        known : the themes that were stored before, perhaps for another group; they keep their texts, and others have
-            none yet
+        The `known` ones were stored before, perhaps for another group, and keep their texts; others have none yet.
         """
         yield from self._records.put(THEMES, [(name, _theme_row(theme)) for name, theme in themes.items()])
         new = {name: theme for name, theme in themes.items() if name not in known}
@@ -226,12 +218,7 @@ class MemoryRows:
     # -- questions ----------------------------------------------------------------------------------
 
     def questions_of(self, space: str, owners: Iterable[str]) -> Steps[dict[str, list[str]]]:
-        """The ids of the questions of each node that has any.
-
-        Parameters
-        ----------
-        space : the space of their vectors
-        """
+        """The ids of the questions of each node that has any, by the space of their vectors."""
         found = yield from self._records.get_many(f"gem_{space}", owners)
         return {owner: list(row["ids"]) for owner, row in found.items()}
 

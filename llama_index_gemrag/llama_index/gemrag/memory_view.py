@@ -69,9 +69,7 @@ class MemoryView:
     def over(self, near: ChunkView, selection: Selection, asked: Snapshot | None = None) -> Steps[GEMRAGState]:
         """The state of some chunks with their questions; with a filter, also with the themes that contain them.
 
-        Parameters
-        ----------
-        asked : the questions to use; None for all questions of the chunks
+        Of the questions only those `asked` are used; None for all of the chunks.
         """
         ids_of = yield from self._rows.questions_of(QUESTIONS, near.rows.ids)
         questions, unread = asked, _without(ids_of, asked)
@@ -107,10 +105,7 @@ class MemoryView:
     def around(self, contents: MemoryContents, nodes: Sequence[str], blend: float) -> Steps[MemoryContents]:
         """The contents with the neighbours of nodes in the memory graph: a hundred chunks each, and as many themes.
 
-        Parameters
-        ----------
-        nodes : of the state, whether they count or not
-        blend : weight of the question in the blended vectors from which edges are computed
+        The nodes are those of the state, whether they count or not.
         """
         contents = yield from self.with_questions_of(contents, nodes)
         if not nodes or not isinstance(contents, ViewContents) or contents.selection.only is not None:
@@ -151,12 +146,6 @@ class MemoryView:
 
         If the whole memory is not here, the neighbours of the nodes that were reached are read and the search is
         repeated, until it reaches no new nodes.
-
-        Parameters
-        ----------
-        search : contents -> the steps of a search in them
-        reached : the result of a search -> the nodes that it selected
-        start : nodes with which the search begins
         """
         seen = set(start)
         contents = yield from self.around(contents, start, blend)

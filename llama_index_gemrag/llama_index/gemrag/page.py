@@ -26,16 +26,10 @@ _GROUPS = (
 
 
 class FoundForPage(NamedTuple):
-    """The part of an answer that the page shows.
+    """The part of an answer that the page shows."""
 
-    Attributes
-    ----------
-    questions : the question by which each node was found, if any
-    state : the state that was searched; None for the state of the index
-    """
-
-    questions: Mapping[str, str]
-    state: GEMRAGState | None = None
+    questions: Mapping[str, str]  # by which each node was found, if any
+    state: GEMRAGState | None = None  # that was searched; None for that of the index
 
 
 def page_of(
@@ -48,12 +42,8 @@ def page_of(
 ) -> Page:
     """The memory; the results of the last prompt, the questions that matched it and the themes are highlighted.
 
-    Parameters
-    ----------
-    texts : the text of every node that has one
-    plain : the questions of nodes that are not embedded
-    query : the last prompt, if any; `found` is a :class:`FoundForPage`
-    max_chunks : largest number of chunks to show: first those of the answer, then members of themes, then the others
+    `plain` are the questions of nodes that are not embedded, and `max_chunks` the largest number of chunks to show:
+    first those of the answer, then members of themes, then the others.
     """
     page = _MemoryPage(state, texts, plain, query, max_chunks)
     partial = query is not None and query.found.state is not None

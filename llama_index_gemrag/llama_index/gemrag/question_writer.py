@@ -40,28 +40,20 @@ def terms_with_questions(text: Counter[str], record: Record | None) -> Counter[s
     Questions expand a document (Nogueira et al., Document Expansion by Query Prediction, 2019, arXiv 1904.08375). The
     authors append all words of the questions. Here terms of the text are not counted again: key phrases repeat
     sentences of the text, and a second count would tell more about the chosen sentence than about the chunk.
-
-    Parameters
-    ----------
-    text : the terms of the chunk's text
     """
     asked = lexical_terms("\n".join(questions_in(record)))
     return text + Counter({term: times for term, times in asked.items() if term not in text})
 
 
 class QuestionWriter:
-    """Extracts, embeds and stores questions, and keeps the sum of the unit vectors of the questions of chunks.
-
-    Attributes
-    ----------
-    embeds : whether questions are embedded; False if the extractor says that they only repeat words of their chunk
-    """
+    """Extracts, embeds and stores questions, and keeps the sum of the unit vectors of the questions of chunks."""
 
     def __init__(self, storage: IndexStorage, resources: Resources, rows: MemoryRows, config: MemoryConfig) -> None:
         self._storage = storage
         self._resources = resources
         self._rows = rows
         self._role = config.question_role
+        # Not if the extractor says that its questions only repeat words of their chunk.
         self.embeds: bool = config.paper or getattr(resources.extractor, "embed_questions", True)
         self._ready: dict[str, NDArray[np.float32]] = {}
 
@@ -82,23 +74,14 @@ class QuestionWriter:
         self._ready = dict(zip(ordered, (yield from self._embed(ordered)), strict=True)) if ordered else {}
 
     def extract(self, texts: Mapping[str, str]) -> Steps[list[Extraction]]:
-        """Extract the questions that themes answer, one extraction per theme; read them with :func:`questions_in`.
-
-        Parameters
-        ----------
-        texts : theme id -> its summary
-        """
+        """Extract the questions that themes answer from their summaries, by id; read them with :func:`questions_in`."""
         nodes = [derived_node(name, text, {}, ()) for name, text in texts.items()]
         return (yield from self._resources.extract(nodes, self._storage.cache_user))
 
     def store(self, space: str, questions: Mapping[str, Sequence[str]], keys: Mapping[str, str]) -> Steps[None]:
         """Replace the stored questions of nodes; unchanged questions are not embedded again.
 
-        Parameters
-        ----------
-        space : the space of the questions of chunks or of themes
-        questions : node -> its questions, distinct and not empty
-        keys : node -> its canonical sort key
+        The questions of a node must be distinct and not empty; `keys` are the canonical sort keys of the nodes.
         """
         ids = {owner: [question_id(owner, question) for question in asked] for owner, asked in questions.items()}
         stored = yield from self._rows.questions_of(space, questions)

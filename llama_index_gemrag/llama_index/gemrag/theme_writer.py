@@ -28,20 +28,7 @@ THEME_KEY = "gemrag_theme"
 
 
 class ThemeWriter:
-    """Replaces the stored themes with the target themes, and writes the missing texts, in one write.
-
-    Parameters
-    ----------
-    storage, resources, rows : those of the index
-    questions, summaries : the writers of questions and summaries
-    max_theme_tokens : largest number of input tokens of a summary
-
-    Attributes
-    ----------
-    themes, written : the themes that the write has read or stored, and the records of their texts
-    failed : why themes have no text
-    changed_themes, changed_texts : the themes and records that this write stored, and None for those that it deleted
-    """
+    """Replaces the stored themes with the target themes, and writes the missing texts, in one write."""
 
     def __init__(
         self,
@@ -58,9 +45,11 @@ class ThemeWriter:
         self._questions = questions
         self._summaries = summaries
         self._max_theme_tokens = max_theme_tokens
+        # Themes that the write has read or stored, the records of their texts, and why others have none.
         self.themes: dict[str, Theme] = {}
         self.written: dict[str, Record] = {}
         self.failed: dict[str, Exception] = {}
+        # What the write has stored, and None for what it deleted.
         self.changed_themes: dict[str, Theme | None] = {}
         self.changed_texts: dict[str, Record | None] = {}
         self._texts: dict[str, str] = {}
@@ -89,12 +78,7 @@ class ThemeWriter:
         self._storage.commits.note_removal()  # a search that is already running may miss the vectors
 
     def replace(self, themes: Mapping[str, Sequence[Theme]]) -> Steps[None]:
-        """Set the themes of groups; existing themes keep their texts.
-
-        Parameters
-        ----------
-        themes : group -> its new themes; the present themes of these groups must have been read
-        """
+        """Set the themes of groups, whose present themes must have been read; existing themes keep their texts."""
         of_groups = [theme for of_group in themes.values() for theme in of_group]
         yield from self._read(list(dict.fromkeys(member for theme in of_groups for member in theme.members)))
         wanted: dict[str, Theme] = {}

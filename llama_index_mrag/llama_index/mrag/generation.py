@@ -16,19 +16,16 @@ from typing import Any, ClassVar, TypeVar
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode, Document
-from llama_index.core.settings import Settings
 from pydantic import Field
 
 from llama_index.mrag.prompts import ARTICLE_PROMPT, STORY_PROMPT, TOPICS_PROMPT
 from llama_index.ragkit import RetryPolicy, Steps, content_id
 from llama_index.ragkit.errors import ConfigurationError, ParseError
-from llama_index.ragkit.evaluation import LabelledQuery
+from llama_index.ragkit.evaluation import LabelledQuery, LLMStep
 from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
-from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
-from llama_index.ragkit.llm.prompts import PromptHolder
-from llama_index.ragkit.steps import arun_steps, gather, run_steps
+from llama_index.ragkit.steps import asynchronous, gather, synchronous
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.validation import check_count
 
@@ -64,7 +61,7 @@ class Generated:
     failures: dict[str, str] = field(default_factory=dict)
 
 
-class MultiAspectGenerator(PromptHolder):
+class MultiAspectGenerator(LLMStep):
     """Generates stories that need several documents of different categories, and such documents.
 
     Parameters
@@ -91,15 +88,13 @@ class MultiAspectGenerator(PromptHolder):
         retry: RetryPolicy = _FIVE_ATTEMPTS,
         show_progress: bool = False,
     ) -> None:
-        self.check_prompts(prompts or {})
-        self.prompts = dict(prompts or {})
-        self._llm = llm
+        super().__init__(llm, prompts=prompts, retry=retry)
         self._num_workers = num_workers
-        self._retry = retry
         self._show_progress = show_progress
 
     # -- questions ----------------------------------------------------------------------------------
 
+    @synchronous
     def generate_queries(
         self,
         documents: Sequence[BaseNode],
@@ -109,7 +104,7 @@ class MultiAspectGenerator(PromptHolder):
         category_key: str = "category",
         title_key: str = "title",
         seed: int = 0,
-    ) -> Generated:
+    ) -> Steps[Generated]:
         """Generate questions with `aspects` aspects, `per_count` for each number of aspects.
 
         Parameters
@@ -122,30 +117,6 @@ class MultiAspectGenerator(PromptHolder):
         ConfigurationError
             If a document has no category or title, or there are fewer categories than aspects.
         """
-        return run_steps(self._queries(documents, aspects, per_count, category_key, title_key, seed))
-
-    async def agenerate_queries(
-        self,
-        documents: Sequence[BaseNode],
-        aspects: Sequence[int] = (1, 5, 10, 15, 20),
-        per_count: int = 25,
-        *,
-        category_key: str = "category",
-        title_key: str = "title",
-        seed: int = 0,
-    ) -> Generated:
-        """As :meth:`generate_queries`."""
-        return await arun_steps(self._queries(documents, aspects, per_count, category_key, title_key, seed))
-
-    def _queries(
-        self,
-        documents: Sequence[BaseNode],
-        aspects: Sequence[int],
-        per_count: int,
-        category_key: str,
-        title_key: str,
-        seed: int,
-    ) -> Steps[Generated]:
         by_id = {document.node_id: document for document in documents}
         for name, document in by_id.items():
             lacking = [key for key in (category_key, title_key) if not document.metadata.get(key)]
@@ -166,6 +137,9 @@ class MultiAspectGenerator(PromptHolder):
             logger.warning("%d of %d questions could not be generated: %s.", len(failures), len(names), failures)
         return Generated(queries, failures)
 
+    agenerate_queries = asynchronous(generate_queries)
+    """As :meth:`generate_queries`."""
+
     def _story(self, documents: Sequence[BaseNode], title_key: str) -> Steps[str]:
         titles = [str(document.metadata[title_key]) for document in documents]
         texts = [f"{title}\n\n{plain_text(document)}" for title, document in zip(titles, documents, strict=True)]
@@ -183,7 +157,8 @@ class MultiAspectGenerator(PromptHolder):
 
     # -- documents ----------------------------------------------------------------------------------
 
-    def generate_documents(self, categories: Sequence[str], per_category: int = 10) -> list[Document]:
+    @synchronous
+    def generate_documents(self, categories: Sequence[str], per_category: int = 10) -> Steps[list[Document]]:
         """Generate documents on topics of each category, with category and title as metadata. Failures are logged.
 
         Raises
@@ -191,13 +166,6 @@ class MultiAspectGenerator(PromptHolder):
         ConfigurationError
             If `per_category` is below 1.
         """
-        return run_steps(self._documents(categories, per_category))
-
-    async def agenerate_documents(self, categories: Sequence[str], per_category: int = 10) -> list[Document]:
-        """As :meth:`generate_documents`."""
-        return await arun_steps(self._documents(categories, per_category))
-
-    def _documents(self, categories: Sequence[str], per_category: int) -> Steps[list[Document]]:
         check_count("per_category", per_category, 1)
         names = list(dict.fromkeys(categories))
         jobs = [partial(self._topics, category, per_category) for category in names]
@@ -218,6 +186,9 @@ class MultiAspectGenerator(PromptHolder):
             documents.append(Document(text=article.unwrap(), id_=content_id(category, topic), metadata=metadata))
         return documents
 
+    agenerate_documents = asynchronous(generate_documents)
+    """As :meth:`generate_documents`."""
+
     def _topics(self, category: str, count: int) -> Steps[list[str]]:
         reply = yield from self._complete(
             "topics",
@@ -237,8 +208,7 @@ class MultiAspectGenerator(PromptHolder):
         )
 
     def _complete(self, name: str, parse: Callable[[str], T], **given: Any) -> Steps[T]:
-        llm = self._llm or Settings.llm
-        return (yield from complete(llm, self.prompt(name), parse=parse, retry=self._retry, name=name, **given))
+        return (yield from self.context().complete(self.prompt(name), parse=parse, **given))
 
 
 def _read_text(reply: str) -> str:

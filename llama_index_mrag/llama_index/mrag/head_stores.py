@@ -32,7 +32,6 @@ class HeadStores:
 
     Parameters
     ----------
-    stores : one per head
     row_id : id of a node -> id of its rows, a UUID
 
     Raises
@@ -81,9 +80,7 @@ class HeadStores:
     def search(self, state: MRAGState, queries: Floats, count: int) -> Steps[HeadHits | None]:
         """The results of each head's store for each query, or None if a store returns too few nodes.
 
-        Parameters
-        ----------
-        queries : shape (aspects, own + heads * head_dim)
+        `queries` have the shape (aspects, own + heads * head_dim).
         """
         parts = split_heads(queries, state.heads, state.own)
         found = min(count, len(state.chunks))
@@ -104,12 +101,7 @@ class HeadStores:
         return hits
 
     def row_ids(self, queries: Floats, count: int, own: int) -> Steps[list[str]]:
-        """The ids of the rows that any store finds for any query, each once.
-
-        Parameters
-        ----------
-        queries : shape (aspects, own + heads * head_dim)
-        """
+        """The ids of the rows that any store finds for any query, each once; queries as for :meth:`search`."""
         parts = split_heads(queries, len(self._stores), own)
         searches = [partial(store.search, parts[:, head], count) for head, store in enumerate(self._stores)]
         return list(dict.fromkeys(chain.from_iterable((yield from search_at_once(searches)))))

@@ -31,13 +31,8 @@ def page_of(state: MRAGState, texts: Mapping[str, str], query: LastQuery | None,
     """Aspects of the last question by the nodes that voters chose for them; without a question, heads by nodes.
 
     A question of one aspect is ranked by nearness, whose two parts are shown. Without a question the values are the
-    cosines of each node to the mean of all nodes.
-
-    Parameters
-    ----------
-    texts : the texts of the :func:`nodes_to_show`, as far as they have one
-    query : the last question, if any, and its :class:`VoteResult`
-    nodes : how many nodes of the index may be shown; None if unknown
+    cosines of each node to the mean of all nodes. `texts` are those of :func:`nodes_to_show`, and `nodes` is how many
+    nodes of the index may be shown; None if unknown.
     """
     facts = _facts(state, nodes)
     if query is not None and query.found.ranking:

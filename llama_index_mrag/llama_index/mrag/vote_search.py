@@ -59,13 +59,7 @@ class FoundByVote:
 def search_votes(
     query: Query[MRAGState], options: SearchConfig, complete: Callable[..., Steps[Any]]
 ) -> Steps[FoundByVote]:
-    """Rank the nodes that may be shown.
-
-    Parameters
-    ----------
-    complete : (how to parse the reply, variables of the prompt "aspects") -> steps of the parsed reply; called only for
-        aspects="llm" and "queries"
-    """
+    """Rank the nodes that may be shown; `complete` asks for the prompt "aspects" if `aspects` is "llm" or "queries"."""
     state = query.state
     aspects, fallback = yield from _aspects_of(query.text, options, complete)
     rows = None if query.allowed is None else np.flatnonzero(query.allowed)
@@ -83,8 +77,7 @@ def search_votes(
         lexical = (
             (yield from offload(_lexical, query, aspects, options.num_candidates)) if options.lexical_weight else None
         )
-        alone = options.vote_weight == 1
-        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, lexical, ranked=alone)
+        votes = yield from _vote(query, options, aspects, vectors[: len(aspects)], rows, lexical)
         if weight is None:
             weight = yield from _weight(query, aspects, votes, lexical)
     if options.vote_weight == 1:
@@ -139,7 +132,6 @@ def _vote(
     vectors: NDArray[np.float32],
     rows: NDArray[np.intp] | None,
     lexical: Sequence[Mapping[int, float]] | None,
-    ranked: bool,
 ) -> Steps[VoteResult]:
     state = yield from offload(query.state.counting, query.allowed)
     hits = None
@@ -151,15 +143,12 @@ def _vote(
             state,
             aspects,
             vectors,
-            vote=options.vote,
-            fusion=options.fusion,
-            count=options.num_candidates,
+            options,
             wanted=query.wanted,
             rows=rows,
             lexical=lexical,
-            lexical_weight=options.lexical_weight,
             hits=hits,
-            ranked=ranked,
+            ranked=options.vote_weight == 1,
         )
     )
 

@@ -16,7 +16,7 @@ asynchronous one never blocks it: what a generator computes between its requests
 import asyncio
 import contextvars
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +29,20 @@ from tqdm.auto import tqdm
 
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["Call", "Outcome", "Request", "Steps", "arun_steps", "call", "gather", "immediate", "offload", "run_steps"]
+__all__ = [
+    "Call",
+    "Outcome",
+    "Request",
+    "Steps",
+    "arun_steps",
+    "asynchronous",
+    "call",
+    "gather",
+    "immediate",
+    "offload",
+    "run_steps",
+    "synchronous",
+]
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -258,6 +271,27 @@ async def arun_steps(steps: Steps[T]) -> T:
                 advance = partial(steps.send, answer)
     finally:
         steps.close()
+
+
+def synchronous(steps: Callable[P, Steps[T]]) -> Callable[P, T]:
+    """A decorator that makes a function of steps one that runs them; :func:`asynchronous` gives its twin."""
+
+    @wraps(steps)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run_steps(steps(*args, **kwargs))
+
+    return run
+
+
+def asynchronous(run: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The twin of a :func:`synchronous` function, which runs the same steps with asynchronous calls."""
+    steps: Callable[P, Steps[T]] = run.__wrapped__  # type: ignore[attr-defined]
+
+    @wraps(steps)
+    async def arun(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await arun_steps(steps(*args, **kwargs))
+
+    return arun
 
 
 def _run(

@@ -14,12 +14,8 @@ __all__ = ["page_of"]
 def page_of(state: RaptorState, texts: Mapping[str, str], query: LastQuery | None, partial: bool = False) -> Page:
     """The tree, with the nodes of the last query and their paths to the roots highlighted.
 
-    Parameters
-    ----------
-    texts : the text of every node that has one
-    query : the last question, if any
-    partial : whether the state has only a part of the tree: the nodes of the answer, the summaries above them, and the
-        children of all of these
+    If it is `partial`, the state has only the nodes of the answer, the summaries above them, and the children of all
+    of these.
     """
     page = _TreePage(state, texts, query, partial)
     layers = [Group(f"summary {layer}", f"Summary, layer {layer}") for layer in range(state.tree.height, 0, -1)]

@@ -26,30 +26,18 @@ def summary_id(children: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary node.
+    """A summary node."""
 
-    Attributes
-    ----------
-    level : 1 + the highest level among the children; leaves have level 0
-    children : ids of leaves and lower summaries, sorted, at least two
-    """
-
-    level: int
-    children: tuple[str, ...]
+    level: int  # 1 + the highest level among the children; leaves have level 0
+    children: tuple[str, ...]  # ids of leaves and lower summaries, sorted, at least two
 
 
 @dataclass(frozen=True)
 class Tree:
-    """An immutable tree (a directed acyclic graph, with soft clusters); every change returns a new one.
+    """An immutable tree (a directed acyclic graph, with soft clusters); every change returns a new one."""
 
-    Attributes
-    ----------
-    summaries : summary id -> :class:`Summary`
-    parents : child id -> ids of its parents, sorted; nodes without a parent are missing
-    """
-
-    summaries: Mapping[str, Summary] = field(default_factory=dict)
-    parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    summaries: Mapping[str, Summary] = field(default_factory=dict)  # by id
+    parents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # sorted ids by child; none has no entry
 
     @classmethod
     def of(cls, summaries: Mapping[str, Summary]) -> "Tree":
@@ -118,10 +106,7 @@ class Tree:
         return {below for below in self.descendants(node) | {node} if below not in self.summaries}
 
     def join(self, groups: Iterable[Collection[str]]) -> "Tree":
-        """Add one summary above each group of nodes.
-
-        Groups of one node are skipped.
-        """
+        """Add one summary above each group of nodes; groups of one node are skipped."""
         new: dict[str, Summary] = {}
         for group in groups:
             children = tuple(sorted(set(group)))
@@ -156,16 +141,12 @@ class Tree:
     def replace(
         self, changes: Mapping[str, Collection[str]], additions: Mapping[str, Collection[str]] | None = None
     ) -> "Tree":
-        """Replace nodes by others below all their parents, and add children to summaries.
+        """Replace nodes by others below all their parents, and add leaves to the children of summaries.
 
         The summaries above get new ids, up to the roots, since their sets of children change. A summary left without
-        children is removed; one left with a single child is replaced by that child.
-
-        Parameters
-        ----------
-        changes : node -> its replacements; an empty collection deletes it. Replacements that are summaries must already
-            be in the tree (:meth:`join`); replaced summaries are removed
-        additions : summary -> leaves added to its children
+        children is removed; one left with a single child is replaced by that child. An empty collection of replacements
+        deletes a node. Replacements that are summaries must already be in the tree (:meth:`join`); summaries that are
+        replaced are removed.
 
         >>> tree = Tree().join([["a", "b", "c"]])
         >>> tree.replace({"c": ["d"]}).roots() == [summary_id(["a", "b", "d"])]

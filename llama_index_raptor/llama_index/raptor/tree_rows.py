@@ -108,14 +108,10 @@ class TreeRows:
         return (yield from self._records.get_many(SUMMARIES, summaries))
 
     def are_of(self, tree: Tree, chunks: Iterable[str], written: Collection[str], stored: Rows) -> Steps[bool]:
-        """Whether the rows are those of a whole tree and of its written summaries.
+        """Whether all `stored` rows are those of a whole tree and of its written summaries.
 
         They are not if a write ended early in a store without transactions, nor in an index in memory by an earlier
         version, which stored only children.
-
-        Parameters
-        ----------
-        stored : all rows
         """
         rows = _rows_of(tree, chunks)
         roots = {node: row["level"] for node, row in rows.items() if not row["parents"]}

@@ -32,18 +32,11 @@ _MOST_READ = 200  # most chunks below a summary that are read for its score
 
 
 class Covering(NamedTuple):
-    """The parts of a tree that :func:`~llama_index.raptor.postprocessor.condense` needs.
+    """The parts of a tree that :func:`~llama_index.raptor.postprocessor.condense` needs."""
 
-    Attributes
-    ----------
-    matched : for each node of a result, its id in the tree; None for a node that is not in the tree
-    tree : the whole tree, or the part around these nodes
-    written : the summaries that the nodes may cover and that pass the filter, with their records
-    """
-
-    matched: Sequence[str | None]
-    tree: Tree
-    written: Mapping[str, Record]
+    matched: Sequence[str | None]  # for each node of a result, its id in the tree; None if it is not there
+    tree: Tree  # the whole tree, or the part around these nodes
+    written: Mapping[str, Record]  # the summaries that the nodes may cover and that pass the filter, with their records
 
 
 class TreeView:
@@ -110,16 +103,10 @@ class TreeView:
     def covering(
         self, state: RaptorState, nodes: Sequence[NodeWithScore], min_coverage: float, selection: Selection
     ) -> Steps[Covering]:
-        """The summaries that some nodes may cover.
+        """The summaries that some nodes, chunks and summaries, may cover; the nodes need not be in the tree.
 
-        Only summaries with few enough chunks for the nodes to cover are read down to their chunks.
-
-        Parameters
-        ----------
-        state : the whole index, if it is in memory
-        nodes : chunks and summaries, which need not be in the tree
-        min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1]
-        selection : which chunks count
+        Only summaries with few enough chunks for the nodes to cover are read down to their chunks. `min_coverage`, in
+        (0, 1], is the share of the chunks below a summary that must be among the nodes.
         """
         chunks = yield from matched_in(self._storage, nodes, state.tree.summaries)
         given = [chunk or each.node.node_id for chunk, each in zip(chunks, nodes, strict=True)]
@@ -141,12 +128,7 @@ class TreeView:
     # -- a traversal --------------------------------------------------------------------------------
 
     def start(self, contents: RaptorContents, level: int | None) -> Steps[list[str]]:
-        """The nodes where a traversal starts.
-
-        Parameters
-        ----------
-        level : see :meth:`~llama_index.raptor.state.RaptorState.layer`; None for the roots
-        """
+        """The nodes where a traversal starts: the roots, or those of the layer of a level."""
         if not isinstance(contents, ViewContents):
             return contents.state.roots if level is None else contents.state.layer(level)
         if contents.selection.only is not None:
@@ -182,9 +164,7 @@ class TreeView:
     def reaching(self, contents: RaptorContents, nodes: Sequence[str], words: bool) -> Steps[RaptorContents]:
         """The contents for a question, extended by some nodes; hidden nodes are replaced by the nodes below them.
 
-        Parameters
-        ----------
-        words : whether the chunks of a summary count for its score
+        `words` says whether the chunks of a summary count for its score.
         """
         if not isinstance(contents, ViewContents):
             return contents

@@ -46,22 +46,7 @@ _MOST_TEXTS = 50_000  # kept in memory
 
 
 class TreeWriter:
-    """Reads a part of the stored tree, changes it to a target structure, and writes the missing summaries.
-
-    Parameters
-    ----------
-    storage, rows, resources, config : those of the index
-    clustering : groups the nodes of a layer
-    summaries : writes the summaries
-    change : the change of the write, if any, whose vectors need not be read
-
-    Attributes
-    ----------
-    tree : the part, as it was read last
-    failed : why summaries that were due since then have no text
-    nodes : the summaries that the write has stored, and None for deleted ones
-    texts : the records of texts that the write has stored, and None for deleted ones
-    """
+    """Reads a part of the stored tree, changes it to a target structure, and writes the missing summaries."""
 
     def __init__(
         self,
@@ -83,6 +68,7 @@ class TreeWriter:
         self._chunks, self._space = storage.space(), storage.space(SUMMARIES)
         pairs = () if change is None else zip(change.added, change.vectors, strict=True)
         self._at_hand: dict[str, NDArray[np.float32]] = {node.node_id: row for node, row in pairs}
+        # The summaries and the records of texts that the write has stored, and None for deleted ones.
         self.nodes: dict[str, Summary | None] = {}
         self.texts: dict[str, Record | None] = {}
         self._take_part(Tree(), Snapshot.empty(), {})
@@ -92,10 +78,8 @@ class TreeWriter:
     def read_around(self, nodes: Collection[str], new: Sequence[str] | None = None, max_layers: int = 0) -> Steps[None]:
         """Read the rows and records that a change of the children of nodes needs.
 
-        Parameters
-        ----------
-        new : chunks that will join them; None if no summary is written, which needs no records of chunks
-        max_layers : the largest number of layers, if some may be added above the roots; all roots are then read
+        `new` are chunks that will join them; None if no summary is written, which needs no records of chunks. If layers
+        may be added above the roots, up to `max_layers`, all roots are read.
         """
         rows = yield from self._rows.around(nodes)
         roots = yield from self._rows.roots() if max_layers else ()
@@ -118,7 +102,7 @@ class TreeWriter:
     def _take_part(self, tree: Tree, leaves: Snapshot, written: Rows) -> None:
         """Begin with a part of the tree; the vectors of `leaves` are placeholders."""
         self.tree = tree
-        self.failed: dict[str, Exception] = {}
+        self.failed: dict[str, Exception] = {}  # why summaries that were due since then have no text
         self._stored = dict(tree.summaries)
         self._written = dict(written)
         # The written summaries by what they were written from; records of earlier versions do not say it.
@@ -164,13 +148,10 @@ class TreeWriter:
         counters["summaries"] = counters.get("summaries", 0) + more
 
     def write(self, tree: Tree) -> Steps[Tree]:
-        """Write every missing summary, layer by layer, then add layers up to the root.
+        """Write every missing summary, layer by layer, then add layers up to the root; returns the stored tree.
 
-        Stored summaries are kept until the end, so that a rebuild can reuse them for unchanged clusters.
-
-        Returns
-        -------
-        The stored tree. Failed summaries are in `failed`.
+        Stored summaries are kept until the end, so that a rebuild can reuse them for unchanged clusters. Those that
+        failed are in `failed`.
         """
         if self._config.max_layers == 0:
             return tree

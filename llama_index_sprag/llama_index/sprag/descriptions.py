@@ -25,10 +25,6 @@ CONTEXTS = "contexts"
 class Descriptions:
     """Describes the documents of one index, and keeps a record of each description.
 
-    Attributes
-    ----------
-    extractor : describes the documents
-
     Raises
     ------
     ConfigurationError
@@ -53,14 +49,9 @@ class Descriptions:
         may_call: bool,
         ready: Mapping[str, Described] = MappingProxyType({}),
     ) -> Steps[dict[str, Described]]:
-        """Describe documents; those that were described before are described again only if necessary.
+        """Describe documents; those that were described before, or are `ready`, are described again only if necessary.
 
-        If the extractor fails at a document, or may not ask its LLM, the fallback, if any, describes the document.
-
-        Parameters
-        ----------
-        ready : descriptions that are not stored yet
-        corpus, may_call : see :meth:`~llama_index.sprag.extraction.context_extractor.ContextExtractor.describe`
+        See :meth:`~llama_index.sprag.extraction.context_extractor.ContextExtractor.describe`.
 
         Raises
         ------
@@ -114,13 +105,7 @@ class Descriptions:
         *,
         may_call: bool,
     ) -> Steps[dict[str, Described]]:
-        """The fallback's descriptions of the documents, or sections, that were not described.
-
-        Parameters
-        ----------
-        described : all documents
-        corpus, may_call : see :meth:`describe`
-        """
+        """The fallback's descriptions of the documents, or sections, among all that were not described."""
         rules = self._resources.fallback
         failed = {key: read[key] for key, found in described.items() if found.error}
         if not isinstance(rules, ContextExtractor) or not failed:
@@ -136,12 +121,7 @@ class Descriptions:
         }
 
     def forget(self, keys: Sequence[str], described: Mapping[str, Described] = MappingProxyType({})) -> Steps[None]:
-        """Delete descriptions, and release their cache entries.
-
-        Parameters
-        ----------
-        described : new descriptions, whose cache entries are kept
-        """
+        """Delete descriptions, and release their cache entries that the new descriptions do not use."""
         stored = yield from self._storage.records.get_many(CONTEXTS, keys)
         uses = {}
         for key, record in stored.items():

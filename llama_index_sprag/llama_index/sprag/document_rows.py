@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from llama_index.ragkit import Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
@@ -14,6 +12,7 @@ from llama_index.sprag.documents import DocumentEntry
 __all__ = ["CorpusRows", "DocumentRows"]
 
 _DOCUMENTS, _CHUNKS, _FAILED = "sprag_documents", "sprag_chunks", "sprag_failed"
+_FIELDS = ("chunks", "goes_on", "tokens", "characters")  # of a row, as in `DocumentEntry.as_json`
 _TERMS = "sprag_terms"
 _TOTAL = "all terms"  # the key of their number; a term has no space
 
@@ -93,12 +92,7 @@ class CorpusRows:
         self._records = storage.records
 
     def of(self, terms: Iterable[str], more: Mapping[str, int]) -> Steps[CorpusTerms]:
-        """The corpus after a change, only with the counts of some terms.
-
-        Parameters
-        ----------
-        more : how often the change adds each term; less than 0 if it removes more
-        """
+        """The counts of some terms, and of all together, after a change that adds `more` of each, or removes some."""
         counts = yield from self._counts([*terms, _TOTAL])
         total = counts.pop(_TOTAL, 0) + sum(more.values())
         return CorpusTerms({term: counts.get(term, 0) + more.get(term, 0) for term in terms}, total)
@@ -132,14 +126,8 @@ def _failure(error: str, by: str) -> Record:
 
 
 def _row(document: DocumentEntry) -> Record:
-    return {
-        "chunks": list(document.chunks),
-        "goes_on": list(document.goes_on),
-        "tokens": document.tokens.tolist(),
-        "characters": document.characters.tolist(),
-    }
+    return dict(zip(_FIELDS, map(list, document.as_json()), strict=False))
 
 
 def _entry(key: str, row: Record, description: Record) -> DocumentEntry:
-    tokens, characters = (np.array(row[name], np.int64) for name in ("tokens", "characters"))
-    return DocumentEntry(key, tuple(row["chunks"]), tuple(row["goes_on"]), tokens, characters, description)
+    return DocumentEntry.of_json(key, [*(row[name] for name in _FIELDS), description])

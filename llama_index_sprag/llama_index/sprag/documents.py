@@ -21,20 +21,12 @@ _DIGITS = re.compile(r"(\d+)")
 
 
 class ChunkPlace(NamedTuple):
-    """The place of a chunk.
+    """The place of a chunk."""
 
-    Attributes
-    ----------
-    id : of the node
-    ref_doc_id : the LlamaIndex document from which it was cut; "" if there is none
-    page : label of its page; "" if there is none
-    key : canonical sort key of the node, which holds its offset in the LlamaIndex document
-    """
-
-    id: str
-    ref_doc_id: str
-    page: str
-    key: str
+    id: str  # of the node
+    ref_doc_id: str  # the LlamaIndex document from which it was cut; "" if there is none
+    page: str  # its label; "" if there is none
+    key: str  # canonical sort key of the node, which holds its offset in the LlamaIndex document
 
     @property
     def offset(self) -> int:
@@ -47,11 +39,8 @@ def document_key(node_id: str, ref_doc_id: str | None, metadata: Mapping[str, ob
 
     Readers of PDF files make one LlamaIndex document of each page. By default, chunks with a page and a file belong to
     one document if they agree in all other metadata, so that equal file names of two tenants stay apart; other chunks
-    belong to the LlamaIndex document from which they were cut.
-
-    Parameters
-    ----------
-    group_by : metadata key whose value names the document, for chunks that have one; None for the default
+    belong to the LlamaIndex document from which they were cut. With `group_by`, the value of that metadata key names
+    the document of the chunks that have it.
     """
     if group_by is not None and metadata.get(group_by) is not None:
         return content_id("group", group_by, str(metadata[group_by]))
@@ -96,23 +85,14 @@ def _natural(text: str) -> list[tuple[int, int, str]]:
 
 @dataclass(frozen=True)
 class DocumentEntry:
-    """A document in the index.
+    """A document in the index."""
 
-    Attributes
-    ----------
-    key : its id
-    chunks : ids of its chunks in reading order
-    goes_on : whether each chunk continues the one before
-    tokens, characters : int64, shape (n_chunks,), lengths of each
-    description : title, summary and sections as the index stores them; empty if it was not described
-    """
-
-    key: str
-    chunks: tuple[str, ...]
-    goes_on: tuple[bool, ...]
-    tokens: NDArray[np.int64]
-    characters: NDArray[np.int64]
-    description: Mapping[str, Any] = field(default_factory=dict)
+    key: str  # its id
+    chunks: tuple[str, ...]  # ids in reading order
+    goes_on: tuple[bool, ...]  # whether each chunk continues the one before
+    tokens: NDArray[np.int64]  # of each chunk, shape (n_chunks,)
+    characters: NDArray[np.int64]  # of each chunk, shape (n_chunks,)
+    description: Mapping[str, Any] = field(default_factory=dict)  # as it is stored; empty if it was not described
 
     def as_json(self) -> list[Any]:
         """Everything but its key, for :meth:`of_json`."""
@@ -122,7 +102,7 @@ class DocumentEntry:
     @classmethod
     def of_json(cls, key: str, found: Sequence[Any]) -> "DocumentEntry":
         """The entry of :meth:`as_json`."""
-        chunks, goes_on, tokens, characters, description, _ = found
+        chunks, goes_on, tokens, characters, description = found[:5]
         lengths = np.array(tokens, np.int64), np.array(characters, np.int64)
         return cls(key, tuple(chunks), tuple(goes_on), *lengths, description)
 
@@ -174,13 +154,7 @@ class DocumentEntry:
 def entry_of(
     key: str, places: Sequence[ChunkPlace], records: Mapping[str, Mapping[str, Any]], description: Mapping[str, Any]
 ) -> DocumentEntry:
-    """A document from its chunks in any order.
-
-    Parameters
-    ----------
-    records : what was extracted from each chunk, by its id
-    description : as the index stores it; empty if it was not described
-    """
+    """A document from its chunks in any order, and what was extracted from each, by its id."""
     ordered, goes_on = in_order(places)
     tokens, characters = (
         np.array([int(records[i].get(name, 1)) for i in ordered], np.int64) for name in ("tokens", "characters")

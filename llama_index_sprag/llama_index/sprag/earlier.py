@@ -17,11 +17,7 @@ def brought_forward(storage: IndexStorage, entries: Mapping[str, Any]) -> Steps[
     """Replace the vectors of chunks without headers by those with headers, and return the rows of the chunks.
 
     In earlier versions the space "chunks" had the vectors without header, or zeros, and "contexts" those with a header.
-    From now on "contexts" has the vectors without header.
-
-    Parameters
-    ----------
-    entries : of the manifest
+    From now on "contexts" has the vectors without header. `entries` are those of the manifest.
     """
     chunks, contexts = storage.snapshot(), storage.snapshot(CONTEXTS)
     ids = [i for i in contexts.ids if i in chunks and chunks.record_of(i).key == contexts.record_of(i).key]

@@ -41,14 +41,7 @@ def documents_to_show(state: SpRAGState, query: LastQuery | None) -> list[str]:
 
 
 def page_of(state: SpRAGState, texts: Mapping[str, str], query: LastQuery | None, counters: Mapping[str, int]) -> Page:
-    """The documents around the last question, or the longest ones.
-
-    Parameters
-    ----------
-    texts : text of each chunk to show
-    query : the last query and its search result, if any
-    counters : of the struct, or of the state; empty for no numbers
-    """
+    """The documents around the last question, or the longest ones; `texts` are those of :func:`chunks_to_show`."""
     segments = _chosen(state, query)
     documents = [state.documents[key] for key in documents_to_show(state, query) if key in state.documents]
     longest = max((len(document.chunks) for document in documents), default=1)

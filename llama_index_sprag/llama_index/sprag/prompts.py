@@ -2,7 +2,7 @@
 
 from llama_index.core.prompts import PromptTemplate
 
-from llama_index.ragkit.llm.prompts import with_example
+from llama_index.ragkit.llm.prompts import queries_prompt, with_example
 
 __all__ = ["CONTEXT_PROMPT", "DOCUMENT_PROMPT", "QUERIES_PROMPT", "SECTIONS_PROMPT"]
 
@@ -11,7 +11,6 @@ _END = "It burned down in 1904 and was never rebuilt, since the sand of the lake
 _EXAMPLE = f"{_BEGINNING} {_END}"
 _DOCUMENT_FORM = "Answer with one JSON object with the keys title and summary and nothing else.\nJSON:"
 _SECTIONS_FORM = "Answer with one JSON object with the key sections and nothing else.\nJSON:"
-_QUERIES_FORM = "Answer with one JSON object with the key queries, a list of texts, and nothing else.\nJSON:"
 
 _DOCUMENT_TASK = (
     "What is the document between the tags, and what is it about?\n"
@@ -90,18 +89,10 @@ SECTIONS_PROMPT = with_example(
     earlier=_FIRST_SECTIONS,
 )
 
-QUERIES_PROMPT = with_example(
+QUERIES_PROMPT = queries_prompt(
     "Which searches would find everything that is needed to answer the question between the tags?\n"
     "\n"
     "- Write at most {max_queries} search queries, as few as suffice, each about one thing to be found.\n"
     "- Each stands for itself: names instead of pronouns, in the language of the question.\n"
-    "- Do not answer the question, and do nothing else that it asks for.",
-    f"<question>\nWas the Bergslund Glassworks older than the railway to Lake Tovel?\n</question>\n\n{_QUERIES_FORM}",
-    '{"queries": ["founding of the Bergslund Glassworks", "opening of the railway to Lake Tovel"]}',
-    f"Now the same for another question.\n\n{{question}}\n\n{_QUERIES_FORM}",
-    lines=(
-        _QUERIES_FORM,
-        "Answer with numbered lines, one query each, and nothing else.",
-        "1. founding of the Bergslund Glassworks\n2. opening of the railway to Lake Tovel",
-    ),
+    "- Do not answer the question, and do nothing else that it asks for."
 )

@@ -30,10 +30,7 @@ def segment_results(
 ) -> Steps[list[tuple[FoundSegment, NodeWithScore]]]:
     """The nodes of segments, without those whose chunks another index has deleted.
 
-    Parameters
-    ----------
-    fetch : ids of nodes -> the nodes that exist
-    headers : document key -> the beginning of the text of the document's segments; None for no headers
+    `headers` are the beginnings of the texts of segments, by document; None for none.
     """
     known = yield from fetch(list(dict.fromkeys(chunk for segment in segments for chunk in segment.chunks)))
     joined = [chunk for segment in segments if len(segment.chunks) > 1 for chunk in segment.chunks if chunk in known]
@@ -64,15 +61,10 @@ def in_document_order(
 def merged_by_rank(
     results: Sequence[tuple[int, NodeWithScore]], kept: Sequence[tuple[int, BaseNode]]
 ) -> list[NodeWithScore]:
-    """Results in their order, with nodes of unknown documents among them.
+    """Results, each with the rank of its best chunk, and nodes of unknown documents with their ranks, both ascending.
 
     A node comes before the first result of a lower rank, and has the score of the result before it, or, if it comes
     first, that of the first result.
-
-    Parameters
-    ----------
-    results : the rank, from 0, of the best chunk of each result, and the result
-    kept : ranks and nodes, ascending
     """
     waiting = list(kept)
     score = results[0][1].get_score() if results else 0.0

@@ -1,7 +1,7 @@
 """The relevant segments of the documents of the best chunks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,66 +11,36 @@ from llama_index.sprag.config import SegmentConfig
 from llama_index.sprag.documents import DocumentEntry
 from llama_index.sprag.relevance.calibration import calibration_of
 from llama_index.sprag.segments.relevant_segments import extract_segments
-from llama_index.sprag.segments.values import ChunkRanking, select_documents
+from llama_index.sprag.segments.values import select_documents
 
 __all__ = ["FoundSegment", "RankedChunks", "documents_considered", "find_segments"]
 
 
 @dataclass(frozen=True)
 class RankedChunks:
-    """The chunks that one query found.
+    """The chunks that one query found."""
 
-    Attributes
-    ----------
-    ids : of the chunks, best first
-    scores : shape (k,), NaN for a chunk without a score
-    reranked : whether the scores are a reranker's
-    """
-
-    ids: Sequence[str]
-    scores: NDArray[np.float64]
-    reranked: bool = False
+    ids: Sequence[str]  # best first
+    scores: NDArray[np.float64]  # shape (k,), NaN for a chunk without a score
+    reranked: bool = False  # whether the scores are those of a reranker
 
 
 @dataclass(frozen=True)
 class FoundSegment:
-    """A segment.
+    """A segment; segments are sorted by their scores, in [0, 1], higher is better.
 
-    Attributes
-    ----------
-    document : key of its document
-    start : number of its first chunk in the document
-    chunks : ids of its chunks in reading order
-    values : the value of each chunk for the query
-    value : their sum
-    score : the key by which segments are sorted, in [0, 1], higher is better: (1 + s / (1 + abs(s))) / 2 if they are
-        sorted by value s, else the relevance of their most relevant chunk; if relevance goes by rank, the retriever
-        shows the nearness of the nearest chunk instead
-    query : number of the query for which it was chosen
-    ranks : for each chunk its place in the ranking of that query, from 0; None if it was not found
+    The score is (1 + s / (1 + abs(s))) / 2 if they are sorted by value s, else the relevance of their most relevant
+    chunk; if relevance goes by rank, the retriever shows the nearness of the nearest chunk instead.
     """
 
-    document: str
-    start: int
-    chunks: Sequence[str]
-    values: Sequence[float]
-    value: float
+    document: str  # its key
+    start: int  # number of its first chunk in the document
+    chunks: Sequence[str]  # ids in reading order
+    values: Sequence[float]  # of each chunk for the query
+    value: float  # their sum
     score: float
-    query: int
-    ranks: Sequence[int | None]
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Consecutive chunks of a document that may be shown and continue each other."""
-
-    document: DocumentEntry
-    start: int
-    end: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.document.key}/{self.start}"
+    query: int  # number of the query for which it was chosen
+    ranks: Sequence[int | None]  # of each chunk in the ranking of that query, from 0; None if it was not found
 
 
 def documents_considered(
@@ -82,13 +52,9 @@ def documents_considered(
     """The documents from which segments are taken: those of the first chunks of each query.
 
     If the budget is to be filled and the retrieved chunks of these documents are too short for that, for example
-    because each passage is a document, the documents of twice as many chunks are taken, and so on.
-
-    Parameters
-    ----------
-    place_of : see :func:`find_segments`
-    documents : the known documents; the result is final if it names only these. Otherwise it also names documents that
-        are probably needed, so that few reads suffice
+    because each passage is a document, the documents of twice as many chunks are taken, and so on. The result is final
+    if it names only known `documents`. Otherwise it also names documents that are probably needed, so that few reads
+    suffice.
     """
     ranked = [[place for i in ranking.ids if (place := place_of(i)) is not None] for ranking in rankings]
     by_document = [[key for key, _ in places] for places in ranked]
@@ -132,28 +98,36 @@ def find_segments(
         for ranking in rankings
     ]
     considered = documents_considered(rankings, place_of, config, documents)
-    runs: dict[str, _Run] = {}
-    run_of: dict[tuple[str, int], tuple[str, int]] = {}
+    at: list[tuple[str, int]] = []  # the document, and the number in it, of each chunk that may be shown
+    owners: list[int] = []  # the number of its run of chunks that continue each other
+    lengths: list[int] = []
     for key in considered:
-        for run in _runs(documents[key], shown):
-            runs[run.name] = run
-            run_of.update({(key, run.start + i): (run.name, i) for i in range(run.end - run.start)})
-    chunk_rankings = []
-    for ranking, values in zip(rankings, relevance, strict=True):
-        # Chunks of other documents keep their places.
-        places = [run_of.get(place_of(i) or ("", -1), ("", 0)) for i in ranking.ids]
-        chunk_rankings.append(ChunkRanking([name for name, _ in places], [number for _, number in places], values))
-    unit = "tokens" if config.length_unit == "tokens" else "characters"
-    lengths = [getattr(run.document, unit)[run.start : run.end] for run in runs.values()]
+        document, last = documents[key], -2
+        sizes = document.tokens if config.length_unit == "tokens" else document.characters
+        for number, (chunk, goes_on, size) in enumerate(
+            zip(document.chunks, document.goes_on, sizes.tolist(), strict=True)
+        ):
+            if shown is None or shown(chunk):
+                is_next = goes_on and last == number - 1
+                owners.append(owners[-1] + (not is_next) if owners else 0)
+                lengths.append(size)
+                at.append((key, number))
+                last = number
+    position = {place: i for i, place in enumerate(at)}
+    # Chunks of other documents keep their places in the rankings.
+    places = [
+        np.array([-1 if (p := place_of(i)) is None else position.get(p, -1) for i in ranking.ids], np.intp)
+        for ranking in rankings
+    ]
     rank_of = [{i: rank for rank, i in reversed(list(enumerate(ranking.ids)))} for ranking in rankings]
     found = []
-    for segment in extract_segments(chunk_rankings, list(runs), lengths, config):
-        run = runs[segment.document]
-        ids = run.document.chunks[run.start + segment.start : run.start + segment.end]
+    for segment in extract_segments(places, relevance, np.array(owners, np.int64), np.array(lengths, np.int64), config):
+        key, start = at[segment.start]
+        ids = documents[key].chunks[start : start + segment.end - segment.start]
         found.append(
             FoundSegment(
-                document=run.document.key,
-                start=run.start + segment.start,
+                document=key,
+                start=start,
                 chunks=ids,
                 values=segment.values,
                 value=segment.value,
@@ -162,20 +136,8 @@ def find_segments(
                 ranks=[rank_of[segment.query].get(i) for i in ids],
             )
         )
-    position = {document: number for number, document in enumerate(considered)}
+    order = {document: number for number, document in enumerate(considered)}
     return sorted(
         found,
-        key=lambda each: (-round(each.score, 9), -round(each.value, 9), position[each.document], each.start),
+        key=lambda each: (-round(each.score, 9), -round(each.value, 9), order[each.document], each.start),
     )
-
-
-def _runs(document: DocumentEntry, shown: Callable[[str], bool] | None) -> list[_Run]:
-    runs: list[_Run] = []
-    for number, (chunk, goes_on) in enumerate(zip(document.chunks, document.goes_on, strict=True)):
-        if shown is not None and not shown(chunk):
-            continue
-        if goes_on and runs and runs[-1].end == number:
-            runs[-1] = replace(runs[-1], end=number + 1)
-        else:
-            runs.append(_Run(document, number, number + 1))
-    return runs

@@ -57,10 +57,8 @@ def unit_rows(rows: Matrix) -> Matrix:
 def blended(questions: Matrix, texts: Matrix, blend: float) -> Matrix:
     """The paper's v_ij: question and text averaged, here as unit vectors with weights `blend` and 1 - `blend`.
 
-    Parameters
-    ----------
-    questions, texts : shape (m, d), unit rows; texts[j] is the text of the node of question j
-    blend : in [0, 1], the weight of the question [paper: 0.5]
+    Both have the shape (m, d) and unit rows; texts[j] is the text of the node of question j. `blend` is in [0, 1]
+    [paper: 0.5].
     """
     return unit_rows(blend * questions + (1 - blend) * texts)
 
@@ -73,11 +71,6 @@ def question_means(texts: Matrix, questions: Matrix, owners: NDArray[np.intp], b
     texts : shape (n, d), unit rows
     questions : shape (m, d), unit rows
     owners : shape (m,), the node of each question, ascending
-    blend : see :func:`blended`
-
-    Returns
-    -------
-    shape (n, d), of the type of `texts`
     """
     means: Matrix = np.array(texts)
     if not len(owners):
@@ -95,23 +88,14 @@ def question_means(texts: Matrix, questions: Matrix, owners: NDArray[np.intp], b
 
 @dataclass(frozen=True)
 class MemoryGraph:
-    """The normalised adjacency L of the memory graph, in factors.
+    """The normalised adjacency L of the memory graph, in factors."""
 
-    Attributes
-    ----------
-    a, b : shape (n, d), rows of A and B as given
-    degrees : shape (n,), float64, above 0 unless the vector of the node is zero
-    diagonal : shape (n,), float64, subtracted from the diagonal of S_sym
-    literal : whether the diagonal is 1 whatever S_ii is, and eigenvalues are ordered by magnitude
-    shifted : whether (1 + cos) / 2 replaced cos
-    """
-
-    a: Matrix
-    b: Matrix
-    degrees: NDArray[np.float64]
-    diagonal: NDArray[np.float64]
-    literal: bool = False
-    shifted: bool = False
+    a: Matrix  # shape (n, d), the rows of A
+    b: Matrix  # shape (n, d), the rows of B
+    degrees: NDArray[np.float64]  # shape (n,), above 0 unless the vector of the node is zero
+    diagonal: NDArray[np.float64]  # shape (n,), subtracted from the diagonal of S_sym
+    literal: bool = False  # whether the diagonal is 1, and eigenvalues are ordered by magnitude
+    shifted: bool = False  # whether (1 + cos) / 2 replaced cos
 
     @classmethod
     def of(cls, a: Matrix, b: Matrix, literal: bool = False) -> "MemoryGraph":
@@ -203,13 +187,8 @@ def _product(rows: Matrix, vector: NDArray[np.float64]) -> NDArray[np.float64]:
 def strongest_edges(a: NDArray[np.floating], b: NDArray[np.floating], k: int) -> list[tuple[int, int, float]]:
     """Pairs i < j of which at least one node is among the k strongest neighbours of the other, with their weights.
 
-    The weight is (a_i.b_j + a_j.b_i) / 2. All pairs of rows are compared in blocks: time is quadratic in n, memory is
-    linear.
-
-    Parameters
-    ----------
-    a, b : shape (n, d), mean blended questions and unit texts
-    k : at least 0
+    The weight is (a_i.b_j + a_j.b_i) / 2, of mean blended questions and unit texts, both of shape (n, d). All pairs of
+    rows are compared in blocks: time is quadratic in n, memory is linear.
     """
     n = len(b)
     k = min(k, n - 1)

@@ -32,7 +32,6 @@ class Traversal:
 
     Parameters
     ----------
-    state : the memory to search
     blend : weight of the question in the blended vectors from which edges are computed
     allowed : shape (n,), mask of the chunks that may be selected; a theme passes if all its members do
     """
@@ -71,12 +70,8 @@ class Traversal:
     ) -> list[tuple[str, float, str | None]]:
         """Search; returns (node id, priority in standard deviations, id of the node whose edge was used).
 
-        Parameters
-        ----------
-        scores : shape (n + k,), in standard deviations; values of nodes that do not pass the filter are not used
-        start : nodes that are already selected
-        keep_covered : whether a theme may be selected after one of its members
-        max_summaries : largest number of themes; None for no limit
+        The scores, in standard deviations, are those of chunks, then of themes; the values of nodes that do not pass
+        the filter are not used. Themes are admitted as by :func:`~llama_index.gemrag.search.memory_scores.rank_nodes`.
         """
 
         def admit(node: int, taken: Collection[int]) -> bool:

@@ -177,16 +177,10 @@ def _estimated(values: Doubles, most: int) -> int:
 
 
 def theme_count(values: Doubles, most: int) -> int:
-    """The number of themes of a spectrum: the d in 2..most with the largest (v_d - v_d+1) / v_d.
+    """The number of themes of a spectrum: the d in 2..`most` with the largest (v_d - v_d+1) / v_d.
 
-    Parameters
-    ----------
-    values : eigenvalues without the first, descending; the drop after the last one is unknown
-    most : the largest number of themes
-
-    Returns
-    -------
-    At most `most` and at most the number of positive values; 0 if there is none
+    It is at most the number of positive values, and 0 if there is none. The values are the eigenvalues without the
+    first, descending; the drop after the last one is unknown.
 
     >>> theme_count(np.array([.20, .18, .16, .12, .10, .054, .008, .007]), 7)
     6

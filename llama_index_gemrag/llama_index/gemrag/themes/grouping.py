@@ -40,26 +40,14 @@ def theme_id(members: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class ChunkGroup:
-    """A group of chunks, with its changes since its spectrum was computed.
+    """A group of chunks, with its changes since its spectrum was computed."""
 
-    Attributes
-    ----------
-    size : number of chunks
-    changed : number of chunks that were added, changed or removed
-    theme_deleted : whether one of its themes was deleted
-    """
-
-    size: int = 0
-    changed: int = 0
-    theme_deleted: bool = False
+    size: int = 0  # number of chunks
+    changed: int = 0  # number of chunks that were added, changed or removed
+    theme_deleted: bool = False  # whether one of its themes was
 
     def is_due(self, share: float) -> bool:
-        """Whether the spectrum must be recomputed.
-
-        Parameters
-        ----------
-        share : share of the chunks that may change before the spectrum is recomputed
-        """
+        """Whether the spectrum must be recomputed, since more than a share of the chunks changed or a theme is gone."""
         return self.theme_deleted or (self.changed > 0 and self.changed > share * (self.size - self.changed))
 
 
@@ -101,10 +89,7 @@ def changed_groups(
 ) -> Counter[str]:
     """Changed chunks of each group, with those that joined or left it because their document grew or shrank.
 
-    Parameters
-    ----------
-    own_changed : number of changed chunks of each own group
-    before, after : the sizes of these own groups
+    They follow from the number of changed chunks of each own group, and its sizes before and after.
     """
     changed: Counter[str] = Counter()
     for own, count in own_changed.items():

@@ -56,8 +56,7 @@ class HeadCapture:
     Parameters
     ----------
     model : a Hugging Face base model; of an encoder-decoder model, the encoder
-    layers : layer numbers from 0, or negative from the end; the last is -1
-    projection : the suffix of the module names of the output projections; None tries the known ones
+    layers, projection : see :class:`~llama_index.mrag.MultiHeadEmbedding`
 
     Attributes
     ----------
@@ -137,17 +136,10 @@ class HeadCapture:
 
 
 def pool(tokens: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch.Tensor:
-    """One vector per text, float32; padding may be on either side.
+    """One vector per text, float32, shape (batch, width), of tokens, shape (batch, tokens, width).
 
-    Parameters
-    ----------
-    tokens : shape (batch, tokens, width)
-    mask : shape (batch, tokens), true at real tokens, at least one per row
-    pooling : "last" real token, "cls" (the first real token), or the "mean" of the real tokens
-
-    Returns
-    -------
-    shape (batch, width)
+    `mask` is true at real tokens, at least one per row; padding may be on either side. "last" and "cls" take the last
+    and the first real token.
     """
     if pooling == "mean":
         weights = mask.to(tokens.device, torch.float32)

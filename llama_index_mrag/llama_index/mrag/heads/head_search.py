@@ -30,16 +30,10 @@ _MAX_THREADS = 4  # each holds one head of all vectors in float32
 
 @dataclass(frozen=True)
 class HeadHits:
-    """The nearest rows in every head's space for every aspect, best first.
+    """The nearest rows in every head's space for every aspect, best first, both of shape (aspects, heads, c)."""
 
-    Attributes
-    ----------
-    rows : shape (aspects, heads, c), rows of the vectors that were searched
-    cosines : shape (aspects, heads, c), in [-1, 1], descending along the last axis
-    """
-
-    rows: Rows
-    cosines: NDArray[np.float64]
+    rows: Rows  # of the vectors that were searched
+    cosines: NDArray[np.float64]  # in [-1, 1], descending along the last axis
 
     @classmethod
     def unfilled(cls, aspects: int, heads: int, count: int) -> "HeadHits":
@@ -57,13 +51,12 @@ def search_heads(
     order: Callable[[int], Any],
     own: int = 0,
 ) -> HeadHits:
-    """The `count` nearest rows in each head's space.
+    """The `count` nearest rows in each head's space, or fewer if fewer are searched.
 
     Parameters
     ----------
     inverse : shape (heads, n), 1 / norm of each head of each vector, 0 for a zero head
     queries : shape (aspects, own + heads * head_dim)
-    count : at least 1; fewer are found if fewer rows are searched
     rows : the rows to search, or None for all
     order : breaks ties between rows with equal cosines
     own : numbers of a vector before its heads

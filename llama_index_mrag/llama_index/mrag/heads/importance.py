@@ -30,18 +30,11 @@ __all__ = ["HeadSums", "importance"]
 
 @dataclass(frozen=True)
 class HeadSums:
-    """The sums over n vectors of H heads from which importance is computed.
+    """The sums over n vectors of H heads from which importance is computed."""
 
-    Attributes
-    ----------
-    count : n
-    norms : shape (H,), sums of the heads' norms
-    units : shape (H, head_dim), sums of the heads' unit vectors
-    """
-
-    count: int
-    norms: NDArray[np.float64]
-    units: NDArray[np.float64]
+    count: int  # n
+    norms: NDArray[np.float64]  # shape (H,), of the heads
+    units: NDArray[np.float64]  # shape (H, head_dim), of the unit vectors of the heads
 
     @classmethod
     def empty(cls, heads: int, head_dim: int) -> "HeadSums":
@@ -55,12 +48,7 @@ class HeadSums:
         return cls(heads[0].count, norms, units)
 
     def add(self, vectors: NDArray[np.float32], sign: int = 1) -> "HeadSums":
-        """The sums with these vectors added; `sign` -1 subtracts them.
-
-        Parameters
-        ----------
-        vectors : shape (n, H, head_dim)
-        """
+        """The sums with vectors of shape (n, H, head_dim) added; `sign` -1 subtracts them."""
         if not len(vectors):
             return self
         count = self.count + sign * len(vectors)

@@ -11,10 +11,6 @@ _NATURAL_DIM = 32
 def split_heads(flat: NDArray[np.float32], heads: int, own: int = 0) -> NDArray[np.float32]:
     """Flat vectors, shape (..., own + heads * head_dim), as heads, shape (..., heads, head_dim).
 
-    Parameters
-    ----------
-    own : numbers before the heads, the model's own embedding
-
     >>> split_heads(np.arange(6, dtype=np.float32), 3).tolist()
     [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
     >>> split_heads(np.arange(6, dtype=np.float32), 2, own=2).tolist()

@@ -17,9 +17,9 @@ from llama_index.ragkit.text.scripts import HANGUL, MARKS, UNSPACED
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.unprinted import without_unprinted
 
-__all__ = ["MOST_ASPECTS", "cut_aspects", "cut_clauses", "cut_items", "undivided"]
+__all__ = ["cut_aspects", "cut_clauses", "cut_items", "undivided"]
 
-MOST_ASPECTS = 256
+_MOST_ASPECTS = 256
 _LEAST_WORDS = 4  # a shorter clause is joined to its neighbour
 # After a comma, semicolon, colon or closing bracket, and before an opening one, also of wide scripts; dashes. A comma
 # inside a number or a date ("May 26, 2023") does not split, nor does a mark before a comma, a point or another closing
@@ -82,11 +82,11 @@ def cut_items(sentence: str) -> list[str]:
     return []
 
 
-def cut_aspects(question: str, most: int = MOST_ASPECTS) -> list[str]:
+def cut_aspects(question: str) -> list[str]:
     """The sentences of a question, and the clauses or enumerated items of those with several, each once, in order.
 
     The only aspect of a question of one clause is the question. Pieces without a letter or digit are omitted, unless
-    there are no others. If there are more than `most` pieces, neighbouring sentences are joined and clauses omitted.
+    there are no others. If there are more than 256 pieces, neighbouring sentences are joined and clauses omitted.
 
     >>> for aspect in cut_aspects("Who kept the light? And who, after the storm of 1852, rang the old bell?"):
     ...     print(aspect)
@@ -102,7 +102,7 @@ def cut_aspects(question: str, most: int = MOST_ASPECTS) -> list[str]:
     for sentence in sentences:
         pieces += [sentence, *_parts(sentence)]
     pieces = list(dict.fromkeys(pieces))
-    return pieces if len(pieces) <= most else _joined(list(dict.fromkeys(sentences)), most)
+    return pieces if len(pieces) <= _MOST_ASPECTS else _joined(list(dict.fromkeys(sentences)), _MOST_ASPECTS)
 
 
 def undivided(aspects: Sequence[str]) -> list[str]:

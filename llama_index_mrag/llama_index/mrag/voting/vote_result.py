@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.mrag.config import Fusion, Vote
+from llama_index.mrag.config import Fusion, SearchConfig
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting.ranking import combine_with_nearness
@@ -39,32 +39,19 @@ class VoteFor:
 
 @dataclass(frozen=True)
 class VoteResult:
-    """The result of a vote.
+    """The result of a vote."""
 
-    Attributes
-    ----------
-    state : the state that was searched
-    aspects : the parts of the question that had a vote
-    hits, votes : the results of each head for each aspect, and their votes, shape (aspects, heads, c)
-    lexical : for each aspect, the votes of BM25 by row, best first
-    tally : agreement of all voters
-    ranking : node ids with scores in [0, 1], best first
-    nearness : of all nodes to the whole question; None if only votes count
-    vote_weight : weight of the votes against nearness, in [0, 1]
-    fusion, depth : how the votes of the aspects are combined, see :func:`~llama_index.mrag.voting.votes.combine`
-    """
-
-    state: MRAGState
-    aspects: Sequence[str]
-    hits: HeadHits
-    votes: NDArray[np.float64]
-    lexical: Sequence[Mapping[int, float]]
-    tally: Tally
-    ranking: list[tuple[str, float]]
-    nearness: Nearness | None = None
-    vote_weight: float = 1.0
-    fusion: Fusion = "votes"
-    depth: int | None = None
+    state: MRAGState  # that was searched
+    aspects: Sequence[str]  # the parts of the question that had a vote
+    hits: HeadHits  # of each head for each aspect
+    votes: NDArray[np.float64]  # of each hit, shape (aspects, heads, c)
+    lexical: Sequence[Mapping[int, float]]  # for each aspect, the votes of BM25 by row, best first
+    tally: Tally  # agreement of all voters
+    ranking: list[tuple[str, float]]  # node ids with scores in [0, 1], best first
+    nearness: Nearness | None = None  # of all nodes to the whole question; None if only votes count
+    vote_weight: float = 1.0  # of the votes against nearness, in [0, 1]
+    fusion: Fusion = "votes"  # as for `combine`
+    depth: int | None = None  # as for `combine`
 
     @classmethod
     def empty(cls, state: MRAGState) -> "VoteResult":
@@ -104,14 +91,11 @@ def run_vote(
     state: MRAGState,
     aspects: Sequence[str],
     queries: NDArray[np.float32],
+    options: SearchConfig,
     *,
-    vote: Vote,
-    fusion: Fusion = "votes",
-    count: int,
     wanted: int = 0,
     rows: Rows | None = None,
     lexical: Sequence[Mapping[int, float]] | None = None,
-    lexical_weight: float = 0.0,
     hits: HeadHits | None = None,
     ranked: bool = True,
 ) -> VoteResult:
@@ -120,34 +104,31 @@ def run_vote(
     Parameters
     ----------
     queries : shape (aspects, heads * head_dim)
-    vote, fusion : formulas of a vote and of the score
-    count : number of nodes for which each head votes
-    wanted : number of nodes for which all heads together must vote, if there are enough; `count` grows until they do.
-        It is also the number of places of each ranking that count for "reciprocal_rank"
+    wanted : number of nodes for which all heads together must vote, if there are enough; more candidates count until
+        they do. It is also the number of places of each ranking that count for "reciprocal_rank"
     rows : the rows that may be voted for; None for all
     lexical : for each aspect, the BM25 scores, above 0, of its best rows, best first; None for none
-    lexical_weight : weight of its votes, in [0, 1]
     hits : the results of the heads, if already known
     ranked : whether to rank by votes; a later ranking by nearness and votes does not need this ranking
     """
-    hits = state.search_heads(queries, count, rows) if hits is None else hits
+    hits = state.search_heads(queries, options.num_candidates, rows) if hits is None else hits
     most = len(state.chunks) if rows is None else len(rows)
     if len(np.unique(hits.rows)) < min(wanted, most):
         hits = state.search_heads(queries, wanted, rows)
-    votes = head_votes(hits.cosines, state.importance, vote)
+    votes = head_votes(hits.cosines, state.importance, options.vote)
     tally = sum_votes(hits, votes)
     shares_of_rows: list[dict[int, float]] = []
     if lexical is not None:
-        of_lexical = lexical_votes(lexical)
-        tally = mix(tally, of_lexical, lexical_weight)
-        votes = votes * (1 - lexical_weight)
+        of_lexical, weight = lexical_votes(lexical), options.lexical_weight
+        tally = mix(tally, of_lexical, weight)
+        votes = votes * (1 - weight)
         column = {int(row): place for place, row in enumerate(of_lexical.rows)}
         shares_of_rows = [
-            {row: lexical_weight * float(shares[column[row]]) for row in found}
+            {row: weight * float(shares[column[row]]) for row in found}
             for shares, found in zip(of_lexical.agreement, lexical, strict=True)
         ]
     ranking: list[tuple[str, float]] = []
-    depth = wanted or None
+    fusion, depth = options.fusion, wanted or None
     if ranked:
         scores, ids = combine(tally.agreement, fusion, depth), state.chunks.ids
         ranking = [(ids[tally.rows[i]], float(scores[i])) for i in _best_first(scores, tally.rows, state)]
@@ -166,13 +147,9 @@ def _best_first(scores: NDArray[np.float64], rows: Rows, state: MRAGState) -> li
 
 
 def rank_by_nearness(result: VoteResult, nearness: Nearness, vote_weight: float, wanted: int) -> VoteResult:
-    """The same vote with a ranking by nearness and votes together, see :mod:`~llama_index.mrag.voting.ranking`.
+    """The same vote with `wanted` nodes ranked by nearness and votes, see :mod:`~llama_index.mrag.voting.ranking`.
 
-    Parameters
-    ----------
-    nearness : of all nodes, -inf for those that may not be shown
-    vote_weight : v, in [0, 1]
-    wanted : length of the ranking, if there are as many nodes
+    The nearness is that of all nodes, -inf for those that may not be shown.
     """
     scores = combine_with_nearness(nearness.scores, result._votes(len(nearness.scores)), vote_weight)
     best = best_rows(scores, wanted, result.state.chunks)

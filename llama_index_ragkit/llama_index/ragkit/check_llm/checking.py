@@ -54,13 +54,12 @@ class Trial:
 
 
 def _chain(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
-    once = RetryPolicy(max_attempts=1)
-    return package.IRCoTRetriever(index.as_retriever(), llm=llm, max_steps=2, retry=once).retrieve(question)
+    return package.IRCoTRetriever(index.as_retriever(), llm=llm, max_steps=2, retry=_ONCE).retrieve(question)
 
 
 def _relevant(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
-    once, options = RetryPolicy(max_attempts=1), package.PublishedOptions(relevance_budget=2)
-    return index.as_retriever(mode="global", published=options, llm=llm, retry=once).retrieve(question)
+    options = package.PublishedOptions(relevance_budget=2)
+    return index.as_retriever(mode="global", published=options, llm=llm, retry=_ONCE).retrieve(question)
 
 
 def _engine(package: ModuleType, index: Any, llm: LLM, question: str) -> object:
@@ -128,18 +127,17 @@ class StepCheck:
     @property
     def reason(self) -> str:
         """The commonest reason of its failures; "" without any."""
-        if not self.usage.reasons:
-            return ""
-        kind, _ = self.usage.reasons.most_common(1)[0]
-        return self.usage.examples[kind][0]
+        return self._commonest[0]
 
     @property
     def example(self) -> str:
         """How the reply of such a failure begins; "" without one."""
-        if not self.usage.reasons:
-            return ""
-        kind, _ = self.usage.reasons.most_common(1)[0]
-        return self.usage.examples[kind][1]
+        return self._commonest[1]
+
+    @property
+    def _commonest(self) -> tuple[str, str]:
+        kinds = self.usage.reasons.most_common(1)
+        return self.usage.examples[kinds[0][0]] if kinds else ("", "")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from llama_index.ragkit.compare.recommendation import Recommendation, agreement,
 from llama_index.ragkit.compare.system import Hit, Run
 from llama_index.ragkit.evaluation import Evaluation, LabelledQuery, recall_at_k, reciprocal_rank, score_rankings
 from llama_index.ragkit.evaluation.metrics import Metric
+from llama_index.ragkit.evaluation.results import markdown_table
 from llama_index.ragkit.html import framed
 
 __all__ = ["Comparison"]
@@ -149,9 +150,7 @@ class Comparison:
 
     def __str__(self) -> str:
         head, rows = self.rows()
-        lines = [head, ["---"] * len(head), *rows]
-        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        return f"{self._counted}\n\n{table}\n\nRecommended: {self.recommendation}"
+        return f"{self._counted}\n\n{markdown_table(head, rows)}\n\nRecommended: {self.recommendation}"
 
     @property
     def _counted(self) -> str:

@@ -21,23 +21,15 @@ __all__ = ["METHODS", "Method", "heads_of", "installed", "missing_packages"]
 
 @dataclass(frozen=True)
 class Method:
-    """How an index of a package is built and asked.
-
-    Attributes
-    ----------
-    rules : the extractor without an LLM, if the method has extractors
-    summarises : whether it takes a summarizer
-    retriever : keywords with which it returns passages
-    heads : whether it searches the attention heads of a model, and not its vectors
-    """
+    """How an index of a package is built and asked."""
 
     name: str
     module: str
     index: str
-    rules: str = ""
-    summarises: bool = False
-    retriever: Mapping[str, Any] = field(default_factory=dict)
-    heads: bool = False
+    rules: str = ""  # the extractor without an LLM, if the method has extractors
+    summarises: bool = False  # whether it takes a summarizer
+    retriever: Mapping[str, Any] = field(default_factory=dict)  # keywords with which it returns passages
+    heads: bool = False  # whether it searches the attention heads of a model, and not its vectors
 
     def build(
         self,

@@ -43,21 +43,13 @@ class Cell(NamedTuple):
 
 
 class QuestionOnPage(NamedTuple):
-    """A question of the page.
-
-    Attributes
-    ----------
-    question : its text
-    wanted, answers : the names of the documents that answer it, and the correct answers, if they are known
-    found : what each system found
-    said : what the LLM answered from the context of each system, if it was asked
-    """
+    """A question of the page."""
 
     question: str
-    wanted: Sequence[str]
-    answers: Sequence[str]
-    found: Mapping[str, Sequence[Cell]]
-    said: Mapping[str, str]
+    wanted: Sequence[str]  # names of the documents that answer it, if they are known
+    answers: Sequence[str]  # the correct ones, if they are known
+    found: Mapping[str, Sequence[Cell]]  # what each system found
+    said: Mapping[str, str]  # what the LLM answered from the context of each system, if it was asked
 
 
 def comparison_page(

@@ -17,7 +17,7 @@ from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.prompts import fence, with_example
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
-from llama_index.ragkit.steps import Steps, arun_steps, run_steps
+from llama_index.ragkit.steps import Steps, arun_steps, asynchronous, run_steps, synchronous
 from llama_index.ragkit.validation import OnError
 
 __all__ = ["CRITERIA", "PairwiseJudge", "Verdict", "ajudge_answers", "judge_answers"]
@@ -136,6 +136,7 @@ def _winner(reply: str) -> float:
     return {"1": 1.0, "2": 0.0}.get(said, 0.5)
 
 
+@synchronous
 def judge_answers(
     judge: PairwiseJudge,
     queries: Sequence[LabelledQuery],
@@ -145,7 +146,7 @@ def judge_answers(
     num_workers: int = 1,
     show_progress: bool = False,
     on_error: OnError = "raise",
-) -> Evaluation:
+) -> Steps[Evaluation]:
     """Judge the answers of two systems to the same questions.
 
     The metrics of the result are, for each criterion, the score of `first` (0.5 where both are as good) and
@@ -160,32 +161,6 @@ def judge_answers(
     ConfigurationError
         Before any call, if a question has no answer of one of the systems.
     """
-    return run_steps(_judged(judge, queries, first, second, num_workers, show_progress, on_error))
-
-
-async def ajudge_answers(
-    judge: PairwiseJudge,
-    queries: Sequence[LabelledQuery],
-    first: Evaluation,
-    second: Evaluation,
-    *,
-    num_workers: int = 1,
-    show_progress: bool = False,
-    on_error: OnError = "raise",
-) -> Evaluation:
-    """:func:`judge_answers` through the model's asynchronous methods."""
-    return await arun_steps(_judged(judge, queries, first, second, num_workers, show_progress, on_error))
-
-
-def _judged(
-    judge: PairwiseJudge,
-    queries: Sequence[LabelledQuery],
-    first: Evaluation,
-    second: Evaluation,
-    num_workers: int,
-    show_progress: bool,
-    on_error: OnError,
-) -> Steps[Evaluation]:
     if not queries:
         raise ConfigurationError("There are no questions to judge.")
     for system in (first, second):
@@ -205,3 +180,7 @@ def _judged(
         scores[name] = tuple(verdict[name].score for verdict in verdicts.values())
         scores[f"{name}, agreement"] = tuple(float(verdict[name].agrees) for verdict in verdicts.values())
     return Evaluation(f"{first.name} against {second.name}", tuple(verdicts), scores, failures)
+
+
+ajudge_answers = asynchronous(judge_answers)
+""":func:`judge_answers` through the model's asynchronous methods."""

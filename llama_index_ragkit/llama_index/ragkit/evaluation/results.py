@@ -16,6 +16,7 @@ __all__ = [
     "bootstrap_interval",
     "comparison_table",
     "difference_table",
+    "markdown_table",
     "paired_bootstrap",
 ]
 
@@ -154,9 +155,8 @@ class Evaluation:
                 f"({len(odd)} only in one, such as {odd[:3]}): a paired comparison needs both for each."
             )
         theirs = dict(zip(other.ids, other._column(metric), strict=True))
-        pairs = [(mine, theirs[query_id]) for query_id, mine in zip(self.ids, self._column(metric), strict=True)]
-        first, second = zip(*pairs, strict=True)
-        return paired_bootstrap(first, second, level=level, n_resamples=n_resamples, seed=seed)
+        second = [theirs[query_id] for query_id in self.ids]
+        return paired_bootstrap(self._column(metric), second, level=level, n_resamples=n_resamples, seed=seed)
 
     def only(self, ids: Collection[str]) -> "Evaluation":
         """The same with only some of the questions; unknown ids are ignored."""
@@ -196,7 +196,7 @@ def comparison_table(
         if evaluation.ids:
             cells = [str(evaluation.interval(m, level=level, n_resamples=n_resamples, seed=seed)) for m in names]
         rows.append([evaluation.name, f"{len(evaluation.ids)}{failed}", *cells])
-    return _markdown(["system", "questions", *names], rows)
+    return markdown_table(["system", "questions", *names], rows)
 
 
 def difference_table(
@@ -218,7 +218,7 @@ def difference_table(
             cell = f"{gap.mean:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]"
             cells.append(f"**{cell}**" if gap.excludes_zero else cell)
         rows.append([f"{evaluation.name} - {baseline.name}", *cells])
-    return _markdown(["difference", *names], rows)
+    return markdown_table(["difference", *names], rows)
 
 
 def _metrics(evaluations: Sequence[Evaluation], metrics: Sequence[str] | None) -> list[str]:
@@ -227,6 +227,7 @@ def _metrics(evaluations: Sequence[Evaluation], metrics: Sequence[str] | None) -
     return list(evaluations[0].scores) if metrics is None else list(metrics)
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as a table of markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -22,7 +22,7 @@ from llama_index.ragkit.evaluation.metrics import Metric, check_queries, score_r
 from llama_index.ragkit.evaluation.reader import Reader, ReaderAnswer
 from llama_index.ragkit.evaluation.results import Evaluation, LabelledQuery
 from llama_index.ragkit.index.results import fit_tokens
-from llama_index.ragkit.steps import Steps, arun_steps, call, gather, run_steps
+from llama_index.ragkit.steps import Steps, asynchronous, call, gather, synchronous
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, check_count
 
@@ -45,6 +45,7 @@ T = TypeVar("T")
 IdOf = Callable[[NodeWithScore], "str | Sequence[str] | None"]
 
 
+@synchronous
 def evaluate_retriever(
     retriever: BaseRetriever,
     queries: Sequence[LabelledQuery],
@@ -55,7 +56,7 @@ def evaluate_retriever(
     num_workers: int = 1,
     show_progress: bool = False,
     on_error: OnError = "raise",
-) -> Evaluation:
+) -> Steps[Evaluation]:
     """Retrieve for every question and score the rankings.
 
     The retriever determines the length of its rankings: with `similarity_top_k=2` recall at 10 equals recall at 2.
@@ -77,63 +78,6 @@ def evaluate_retriever(
     ConfigurationError
         Before any call, if there are no questions, two have the same id, or one has no gold.
     """
-    return run_steps(_retriever(retriever, queries, name, metrics, id_of, num_workers, show_progress, on_error))
-
-
-async def aevaluate_retriever(
-    retriever: BaseRetriever,
-    queries: Sequence[LabelledQuery],
-    *,
-    name: str = "",
-    metrics: Mapping[str, Metric] | None = None,
-    id_of: IdOf | None = None,
-    num_workers: int = 1,
-    show_progress: bool = False,
-    on_error: OnError = "raise",
-) -> Evaluation:
-    """:func:`evaluate_retriever` through the retriever's asynchronous methods."""
-    return await arun_steps(_retriever(retriever, queries, name, metrics, id_of, num_workers, show_progress, on_error))
-
-
-def evaluate_query_engine(
-    engine: BaseQueryEngine,
-    queries: Sequence[LabelledQuery],
-    *,
-    name: str = "",
-    num_workers: int = 1,
-    show_progress: bool = False,
-    on_error: OnError = "raise",
-) -> Evaluation:
-    """Query an engine with every question and score the answers by exact match (`EM`) and token F1 (`F1`).
-
-    Parameters and errors as in :func:`evaluate_retriever`, with `answers` instead of `gold`.
-    """
-    return run_steps(_engine(engine, queries, name, num_workers, show_progress, on_error))
-
-
-async def aevaluate_query_engine(
-    engine: BaseQueryEngine,
-    queries: Sequence[LabelledQuery],
-    *,
-    name: str = "",
-    num_workers: int = 1,
-    show_progress: bool = False,
-    on_error: OnError = "raise",
-) -> Evaluation:
-    """:func:`evaluate_query_engine` through the engine's asynchronous methods."""
-    return await arun_steps(_engine(engine, queries, name, num_workers, show_progress, on_error))
-
-
-def _retriever(
-    retriever: BaseRetriever,
-    queries: Sequence[LabelledQuery],
-    name: str,
-    metrics: Mapping[str, Metric] | None,
-    id_of: IdOf | None,
-    num_workers: int,
-    show_progress: bool,
-    on_error: OnError,
-) -> Steps[Evaluation]:
     check_queries(queries, "gold")
 
     def ranking(query: LabelledQuery) -> Steps[list[str]]:
@@ -147,14 +91,24 @@ def _retriever(
     return Evaluation(title, tuple(rankings), scores, failures)
 
 
-def _engine(
+aevaluate_retriever = asynchronous(evaluate_retriever)
+""":func:`evaluate_retriever` through the retriever's asynchronous methods."""
+
+
+@synchronous
+def evaluate_query_engine(
     engine: BaseQueryEngine,
     queries: Sequence[LabelledQuery],
-    name: str,
-    num_workers: int,
-    show_progress: bool,
-    on_error: OnError,
+    *,
+    name: str = "",
+    num_workers: int = 1,
+    show_progress: bool = False,
+    on_error: OnError = "raise",
 ) -> Steps[Evaluation]:
+    """Query an engine with every question and score the answers by exact match (`EM`) and token F1 (`F1`).
+
+    Parameters and errors as in :func:`evaluate_retriever`, with `answers` instead of `gold`.
+    """
     check_queries(queries, "answers")
 
     def answer(query: LabelledQuery) -> Steps[str]:
@@ -167,6 +121,10 @@ def _engine(
         for metric, score in (("EM", exact_match), ("F1", answer_f1))
     }
     return Evaluation(name or type(engine).__name__, tuple(replies), scores, failures, replies)
+
+
+aevaluate_query_engine = asynchronous(evaluate_query_engine)
+""":func:`evaluate_query_engine` through the engine's asynchronous methods."""
 
 
 def ask_all(
@@ -225,6 +183,7 @@ def ids_of(result: NodeWithScore, id_of: IdOf | None) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
+@synchronous
 def evaluate_answers(
     retriever: BaseRetriever | None,
     queries: Sequence[LabelledQuery],
@@ -236,7 +195,7 @@ def evaluate_answers(
     num_workers: int = 1,
     show_progress: bool = False,
     on_error: OnError = "raise",
-) -> Evaluation:
+) -> Steps[Evaluation]:
     """Fill a context for every question, let a reader answer from it, and score both.
 
     Systems are compared at equal `token_budget`: a retriever of long passages would otherwise win by length alone.
@@ -263,40 +222,6 @@ def evaluate_answers(
         Before any call, if there are no questions, two have the same id, one lacks what is needed, or neither a
         retriever nor a reader is given.
     """
-    return run_steps(
-        _answers(retriever, queries, reader, name, token_budget, id_of, num_workers, show_progress, on_error)
-    )
-
-
-async def aevaluate_answers(
-    retriever: BaseRetriever | None,
-    queries: Sequence[LabelledQuery],
-    reader: Reader | None = None,
-    *,
-    name: str = "",
-    token_budget: int | None = None,
-    id_of: IdOf | None = None,
-    num_workers: int = 1,
-    show_progress: bool = False,
-    on_error: OnError = "raise",
-) -> Evaluation:
-    """:func:`evaluate_answers` through asynchronous methods."""
-    return await arun_steps(
-        _answers(retriever, queries, reader, name, token_budget, id_of, num_workers, show_progress, on_error)
-    )
-
-
-def _answers(
-    retriever: BaseRetriever | None,
-    queries: Sequence[LabelledQuery],
-    reader: Reader | None,
-    name: str,
-    token_budget: int | None,
-    id_of: IdOf | None,
-    num_workers: int,
-    show_progress: bool,
-    on_error: OnError,
-) -> Steps[Evaluation]:
     if reader is None or not queries or any(query.answers for query in queries):
         check_queries(queries, "answers")
     if reader is not None and reader.style == "citations":
@@ -323,6 +248,10 @@ def _answers(
     title = name or ("no context" if retriever is None else type(retriever).__name__)
     replies = {query_id: reading.answer for query_id, (_, reading) in done.items() if reading is not None}
     return Evaluation(title, tuple(done), scores, failures, replies)
+
+
+aevaluate_answers = asynchronous(evaluate_answers)
+""":func:`evaluate_answers` through asynchronous methods."""
 
 
 def _answer_scores(

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from llama_index.ragkit.html.model import Edge, Facts, Graph, Grid, Group, Node, Page, Results
+from llama_index.ragkit.html.model import Edge, Facts, Graph, Grid, Group, Node, Page, Results, nodes_of
 
 __all__ = ["page_lines"]
 
@@ -30,7 +30,7 @@ def page_lines(page: Page) -> Iterator[str]:
 
     All are encodable as UTF-8, and none has a character that a script element or JavaScript treats as special.
     """
-    nodes = _nodes(page.view)
+    nodes = nodes_of(page.view)
     numbers = {node.id: i for i, node in enumerate(nodes)}
     yield _json(
         {
@@ -45,10 +45,6 @@ def page_lines(page: Page) -> Iterator[str]:
     )
     for node in nodes:
         yield _json(_texts(node))
-
-
-def _nodes(view: Graph | Grid) -> Sequence[Node]:
-    return view.nodes if isinstance(view, Graph) else [*view.rows, *view.columns]
 
 
 def _view(view: Graph | Grid, nodes: Sequence[Node], numbers: Mapping[str, int]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice
 
-__all__ = ["Edge", "Facts", "Graph", "Grid", "Group", "Node", "Page", "Result", "Results"]
+__all__ = ["Edge", "Facts", "Graph", "Grid", "Group", "Node", "Page", "Result", "Results", "nodes_of"]
 
 Layout = Literal["tree", "force"]
 LAYOUTS = get_args(Layout)
@@ -149,10 +149,6 @@ class Graph:
                     f"not {edge.weight!r}."
                 )
 
-    def selectable(self) -> set[str]:
-        """Ids that panels may name."""
-        return {node.id for node in self.nodes}
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -185,10 +181,6 @@ class Grid:
                 f"values must have the shape (rows, columns) = ({len(self.rows)}, {len(self.columns)}), not {shape}."
             )
 
-    def selectable(self) -> set[str]:
-        """Ids that panels may name."""
-        return {node.id for node in [*self.rows, *self.columns]}
-
 
 @dataclass(frozen=True)
 class Page:
@@ -218,7 +210,7 @@ class Page:
     covers: str = ""
 
     def __post_init__(self) -> None:
-        known = self.view.selectable()
+        known = {node.id for node in nodes_of(self.view)}
         for panel in self.panels:
             for item in panel.items if isinstance(panel, Results) else ():
                 if item.node is not None and item.node not in known:
@@ -226,6 +218,11 @@ class Page:
                         f"The result {item.label!r} names {item.node!r}, which is not a node of the view: "
                         "use one of its nodes, or None."
                     )
+
+
+def nodes_of(view: Graph | Grid) -> Sequence[Node]:
+    """The nodes of a view, rows before columns; panels may name them."""
+    return view.nodes if isinstance(view, Graph) else [*view.rows, *view.columns]
 
 
 def _check_nodes(nodes: Iterable[Node]) -> set[str]:

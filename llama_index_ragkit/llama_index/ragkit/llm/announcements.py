@@ -8,7 +8,7 @@ import re
 import zlib
 
 from llama_index.ragkit.errors import ParseError
-from llama_index.ragkit.llm.json.output import find_values, texts_in, to_plain
+from llama_index.ragkit.llm.json.output import texts_in_values
 from llama_index.ragkit.llm.json.shapes import item_texts
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.usage import note_repeated
@@ -190,10 +190,7 @@ def _unwrapped(text: str) -> str:
     """The text of a reply that is a JSON object or array with a single text."""
     if text[:1] not in ("{", "["):
         return text
-    try:
-        texts = [part for value in find_values(text) for part in texts_in(to_plain(value))]
-    except ParseError:
-        texts = []
+    texts = texts_in_values(text)
     if len(texts) == 1:
         return texts[0]
     raise ParseError(f"The reply is no text but JSON: {text[:80]!r}")

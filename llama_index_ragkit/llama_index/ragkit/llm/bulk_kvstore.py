@@ -2,15 +2,29 @@
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION, BaseKVStore
+from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION, BaseKVStore
 
 __all__ = ["BulkKVStore", "CacheEntry", "EntryChange"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
 CacheEntry = dict[str, Any]
 EntryChange = Callable[[CacheEntry | None], CacheEntry | None]
+
+
+def _in_thread(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """The method of this name, also where a subclass overrides it, in a thread."""
+
+    @wraps(method, updated=())  # not that it is abstract
+    async def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        result: T = await asyncio.to_thread(getattr(self, method.__name__), *args, **kwargs)
+        return result
+
+    return run
 
 
 class BulkKVStore(BaseKVStore):
@@ -64,51 +78,7 @@ class BulkKVStore(BaseKVStore):
         """Delete a key; returns whether it existed."""
         return self.delete_all([key], collection) > 0
 
-    async def aget(self, key: str, collection: str = DEFAULT_COLLECTION) -> CacheEntry | None:
-        """As :meth:`get`, in a thread."""
-        return await asyncio.to_thread(self.get, key, collection)
-
-    async def aget_many(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
-        """As :meth:`get_many`, in a thread."""
-        return await asyncio.to_thread(self.get_many, keys, collection)
-
-    async def aget_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
-        """As `get_all`, in a thread."""
-        return await asyncio.to_thread(self.get_all, collection)
-
-    async def aput(self, key: str, val: CacheEntry, collection: str = DEFAULT_COLLECTION) -> None:
-        """As :meth:`put`, in a thread."""
-        await asyncio.to_thread(self.put, key, val, collection)
-
-    async def aput_all(
-        self,
-        kv_pairs: list[tuple[str, CacheEntry]],
-        collection: str = DEFAULT_COLLECTION,
-        batch_size: int = DEFAULT_BATCH_SIZE,
-    ) -> None:
-        """As `put_all`, in a thread."""
-        await asyncio.to_thread(self.put_all, kv_pairs, collection, batch_size)
-
-    async def adelete(self, key: str, collection: str = DEFAULT_COLLECTION) -> bool:
-        """As :meth:`delete`, in a thread."""
-        return await asyncio.to_thread(self.delete, key, collection)
-
-    async def adelete_all(
-        self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True
-    ) -> int:
-        """As :meth:`delete_all`, in a thread."""
-        return await asyncio.to_thread(self.delete_all, keys, collection, clean=clean)
-
-    async def aupdate(
-        self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
-    ) -> dict[str, CacheEntry | None]:
-        """As :meth:`update`, in a thread."""
-        return await asyncio.to_thread(self.update, changes, collection)
-
-    async def acheck_writable(self) -> None:
-        """As :meth:`check_writable`, in a thread."""
-        await asyncio.to_thread(self.check_writable)
-
-    async def aclean(self) -> bool:
-        """As :meth:`clean`, in a thread."""
-        return await asyncio.to_thread(self.clean)
+    aget, aget_many, aget_all = _in_thread(get), _in_thread(get_many), _in_thread(BaseKVStore.get_all)
+    aput, aput_all = _in_thread(put), _in_thread(BaseKVStore.put_all)
+    adelete, adelete_all = _in_thread(delete), _in_thread(delete_all)
+    aupdate, acheck_writable, aclean = _in_thread(update), _in_thread(check_writable), _in_thread(clean)

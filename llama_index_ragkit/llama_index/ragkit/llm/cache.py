@@ -123,18 +123,6 @@ class ExtractionCache(ShortRepr):
         yield from self._update({key: partial(_abandon, ended) for key in claimed})
         yield from self._update(dict.fromkeys(ended, _removed), self._writes)
 
-    def _begin(self, prefix: str, token: str) -> Steps[None]:
-        self._unfinished = {*(yield from self._stored_writes()), token}
-        write = {"process": this_process(), "began": time.time()}
-        yield from self._update({token: lambda _: write}, self._writes)
-        self._tokens[prefix] = token
-
-    def _end(self, prefix: str) -> None:
-        self._tokens.pop(prefix, None)
-
-    def _keep(self, token: str) -> Steps[None]:
-        yield from self._update({token: _removed}, self._writes)
-
     def _stored_writes(self) -> Steps[dict[str, CacheEntry]]:
         store = self._store
         found = yield from call(store.get_all, store.aget_all, collection=self._writes)
@@ -194,17 +182,21 @@ class Claims:
     def __exit__(self, *exc_info: object) -> None:
         _claiming.discard(self._token)
         if self._cache is not None:
-            self._cache._end(self._prefix)
+            self._cache._tokens.pop(self._prefix, None)
 
     def begin(self) -> Steps[None]:
         """Register the write."""
-        if self._cache is not None:
-            yield from self._cache._begin(self._prefix, self._token)
+        cache, token = self._cache, self._token
+        if cache is not None:
+            cache._unfinished = {*(yield from cache._stored_writes()), token}
+            write = {"process": this_process(), "began": time.time()}
+            yield from cache._update({token: lambda _: write}, cache._writes)
+            cache._tokens[self._prefix] = token
 
     def keep(self) -> Steps[None]:
         """The write has ended: its users are users from now on."""
         if self._cache is not None:
-            yield from self._cache._keep(self._token)
+            yield from self._cache._update({self._token: _removed}, self._cache._writes)
 
 
 def _goes_on(token: str, write: CacheEntry) -> bool:

@@ -36,7 +36,7 @@ from llama_index.ragkit.llm.context_window import (
     window_of,
 )
 from llama_index.ragkit.llm.echoes import without_echo
-from llama_index.ragkit.llm.json.output import find_values, storable, texts_in, to_plain
+from llama_index.ragkit.llm.json.output import storable, texts_in_values
 from llama_index.ragkit.llm.json.shapes import bounded
 from llama_index.ragkit.llm.prompts import in_lines, prompt_version
 from llama_index.ragkit.llm.reasoning import strip_reasoning
@@ -499,11 +499,7 @@ def _cut_json(error: ValidationError) -> str:
 
 def _written(reply: str) -> str:
     """The texts in the JSON of a reply, or the whole of it."""
-    try:
-        texts = [text for value in find_values(reply) for text in texts_in(to_plain(value))]
-    except ParseError:
-        texts = []
-    return " ".join(texts) or strip_reasoning(reply)
+    return " ".join(texts_in_values(reply)) or strip_reasoning(reply)
 
 
 def _resolved(llm: LLM, mode: Mode, output_cls: type[BaseModel] | None) -> Mode:

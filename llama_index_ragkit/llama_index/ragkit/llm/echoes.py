@@ -30,12 +30,7 @@ _SHORTEST = 20  # squeezed characters of a reply that is the beginning of the pr
 def without_echo(reply: str, prompt: BasePromptTemplate, formatted: str, about: str) -> str:
     """The reply without the worked examples of the prompt, and with texts emptied that name what only an example names.
 
-    An example is an answer if all its texts stand in what the prompt is about.
-
-    Parameters
-    ----------
-    prompt, formatted : the template, and the prompt as it was sent
-    about : the values of its variables
+    An example is an answer if all its texts stand in what the prompt is about, the values of its variables.
 
     Raises
     ------

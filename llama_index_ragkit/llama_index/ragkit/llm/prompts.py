@@ -11,7 +11,16 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMi
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.short_repr import ShortRepr
 
-__all__ = ["SUMMARY_PROMPT", "PromptHolder", "fence", "first_wording", "in_lines", "prompt_version", "with_example"]
+__all__ = [
+    "SUMMARY_PROMPT",
+    "PromptHolder",
+    "fence",
+    "first_wording",
+    "in_lines",
+    "prompt_version",
+    "queries_prompt",
+    "with_example",
+]
 
 # By the digest of a prompt: its first wording, and the same for an answer in lines.
 _first_wordings: dict[str, BasePromptTemplate] = {}
@@ -92,6 +101,22 @@ def with_example(
     if earlier is not None:
         _first_wordings[_digest(prompt)] = earlier
     return prompt
+
+
+def queries_prompt(task: str) -> ChatPromptTemplate:
+    """A prompt with the variable `question` that asks for search queries, in JSON or in lines, by its own task."""
+    form = "Answer with one JSON object with the key queries, a list of texts, and nothing else.\nJSON:"
+    return with_example(
+        task,
+        f"<question>\nWas the Bergslund Glassworks older than the railway to Lake Tovel?\n</question>\n\n{form}",
+        '{"queries": ["founding of the Bergslund Glassworks", "opening of the railway to Lake Tovel"]}',
+        f"Now the same for another question.\n\n{{question}}\n\n{form}",
+        lines=(
+            form,
+            "Answer with numbered lines, one query each, and nothing else.",
+            "1. founding of the Bergslund Glassworks\n2. opening of the railway to Lake Tovel",
+        ),
+    )
 
 
 def first_wording(prompt: BasePromptTemplate) -> BasePromptTemplate:

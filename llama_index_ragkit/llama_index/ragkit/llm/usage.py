@@ -29,26 +29,16 @@ _PARTICULARS = re.compile(r"'[^']*'|\"[^\"]*\"|\d+|\([^()]*\)")
 
 @dataclass
 class StepUsage:
-    """The calls for one prompt.
+    """The calls for one prompt."""
 
-    Attributes
-    ----------
-    replies : that came, those to further attempts too
-    read, failed : questions that were answered, and that were not after all attempts
-    prompt_tokens, completion_tokens : by LlamaIndex's tokenizer
-    seconds : that calls took together
-    reasons : how often questions failed for a reason, by its wording without particulars
-    examples : a reason in full, and the beginning of the reply, of each
-    """
-
-    replies: int = 0
-    read: int = 0
-    failed: int = 0
-    prompt_tokens: int = 0
+    replies: int = 0  # that came, those to further attempts too
+    read: int = 0  # questions that were answered
+    failed: int = 0  # questions that were not, after all attempts
+    prompt_tokens: int = 0  # by LlamaIndex's tokenizer
     completion_tokens: int = 0
-    seconds: float = 0.0
-    reasons: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, tuple[str, str]] = field(default_factory=dict)
+    seconds: float = 0.0  # that calls took together
+    reasons: Counter[str] = field(default_factory=Counter)  # of failures, by their wording without particulars
+    examples: dict[str, tuple[str, str]] = field(default_factory=dict)  # a reason in full, and how a reply begins
 
     def add(self, other: "StepUsage") -> None:
         """Count what another has counted."""
@@ -62,65 +52,34 @@ class StepUsage:
 
 @dataclass
 class RulesUsage:
-    """What rules have done in place of a component that asks a model.
+    """What rules have done in place of a component that asks a model."""
 
-    Attributes
-    ----------
-    done, among : how many pieces of work, and among how many
-    first : why the model failed at the first of them, without secrets
-    """
-
-    done: int = 0
-    among: int = 0
-    first: str = ""
+    first: str  # why the model failed at the first piece of work, without secrets
+    done: int = 0  # pieces of work
+    among: int = 0  # how many
 
 
 class Usage:
-    """Calls by the names of their prompts; may be counted in several threads.
-
-    Attributes
-    ----------
-    steps : the calls for each prompt
-    rules : what rules have done in place of the model, by what they did, in words
-    repeated : how often replies repeated their ends, or a sentence, which was cut
-    status : tells how it stands, for progress bars
-    """
+    """Calls by the names of their prompts; may be counted in several threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.steps: dict[str, StepUsage] = {}
-        self.rules: dict[str, RulesUsage] = {}
-        self.repeated = 0
-        self.status: Callable[[], str] | None = None
+        self.lock = threading.Lock()
+        self.steps: dict[str, StepUsage] = {}  # the calls for each prompt
+        self.rules: dict[str, RulesUsage] = {}  # by what rules did in place of the model, in words
+        self.repeated = 0  # how often replies repeated their ends, or a sentence, which was cut
+        self.status: Callable[[], str] | None = None  # tells how it stands, for progress bars
 
     @property
     def by_rules(self) -> int:
         """How much rules have done in place of the model."""
-        with self._lock:
+        with self.lock:
             return sum(rules.done for rules in self.rules.values())
-
-    def note_rules(self, what: str, done: int, among: int, first: str) -> None:
-        """Count what rules have done."""
-        with self._lock:
-            rules = self.rules.setdefault(what, RulesUsage(first=first))
-            rules.done += done
-            rules.among += among
-
-    def note_repeated(self, count: int) -> None:
-        """Count what was cut of replies."""
-        with self._lock:
-            self.repeated += count
-
-    def note(self, step: str, more: StepUsage) -> None:
-        """Count a part of what a call came to."""
-        with self._lock:
-            self.steps.setdefault(step, StepUsage()).add(more)
 
     @property
     def total(self) -> StepUsage:
         """All steps together."""
         together = StepUsage()
-        with self._lock:
+        with self.lock:
             for step in self.steps.values():
                 together.add(step)
         return together
@@ -158,13 +117,17 @@ def status() -> str:
 def note_rules(what: str, done: int, among: int, first: str) -> None:
     """Count what rules have done in place of a model, by who did what for whom, in words; see :class:`RulesUsage`."""
     for usage in _counting.get():
-        usage.note_rules(what, done, among, first)
+        with usage.lock:
+            rules = usage.rules.setdefault(what, RulesUsage(first))
+            rules.done += done
+            rules.among += among
 
 
 def note_repeated(count: int) -> None:
     """Count what was cut of a reply that repeats itself."""
     for usage in _counting.get():
-        usage.note_repeated(count)
+        with usage.lock:
+            usage.repeated += count
 
 
 def note_reply(step: str, prompt_tokens: int, completion_tokens: int, seconds: float) -> None:
@@ -187,4 +150,5 @@ def note_failure(step: str, reason: str, reply: str) -> None:
 
 def _note(step: str, more: StepUsage) -> None:
     for usage in _counting.get():
-        usage.note(step, more)
+        with usage.lock:
+            usage.steps.setdefault(step, StepUsage()).add(more)

@@ -17,22 +17,13 @@ __all__ = ["Reach", "search_collapsed_tree", "traverse_tree"]
 
 
 def search_collapsed_tree(scores: NodeScores, top_k: int, margin: float | None = None) -> list[ScoredNode]:
-    """The `top_k` nodes of all layers nearest to a question.
+    """The `top_k` nodes of all layers nearest to a question, with scores in standard deviations, best first.
 
     Paper section "Querying", collapsed tree retrieval: all nodes are one layer, ranked by cosine. `margin` is not in
     the paper and has no effect by default. If a question asks about a detail, one chunk stands out from all others and
     from every summary, by its vector or by its words. For a thematic question, summaries are as near as the nearest
-    chunk; only then do they take part.
-
-    Parameters
-    ----------
-    top_k : at least 1
-    margin : how far the cosine of a summary, the lexical score of the best chunk below it, and its whole score may be
-        below those of the best chunk, in standard deviations, at least 0; None for no limit
-
-    Returns
-    -------
-    Ids with scores in standard deviations, best first, each id once.
+    chunk; only then do they take part: the cosine of a summary, the lexical score of the best chunk below it, and its
+    whole score may be at most `margin` standard deviations below those of the best chunk.
     """
     state = scores.state
     least = -math.inf if margin is None else scores.nearest_chunk - margin
@@ -63,24 +54,13 @@ Reach = Callable[[NodeScores, Sequence[str]], Steps[NodeScores]]
 def traverse_tree(
     scores: NodeScores, options: TreeSearchConfig, start: Sequence[str], reach: Reach
 ) -> Steps[tuple[NodeScores, list[list[ScoredNode]]]]:
-    """The nodes kept at each step of a traversal, with their scores, best first.
+    """Scores of all visited nodes, and the nodes kept at each step of a traversal, with their scores, best first.
 
     Paper section "Querying", tree traversal retrieval: the nodes kept at every step are the result. The candidates of a
     step are the children of the nodes kept in the previous one. A node that is not written yet, or does not pass the
-    filter, is replaced by its children.
+    filter, is replaced by its children. With a lexical weight of 0 the order is that of the paper's cosines.
 
     Deviation: the threshold of the authors' code keeps the nodes whose *distance* is larger, those unlike the question.
-
-    Parameters
-    ----------
-    scores : scores of nodes that pass the filter; with a lexical weight of 0 their order is that of the paper's cosines
-    options : which nodes are kept, and how many steps there are; a `beam_width` of None is no limit
-    start : the candidates of the first step
-    reach : gives the scores of more nodes
-
-    Returns
-    -------
-    Scores of all visited nodes, and the steps that kept any node.
     """
     kept: set[str] = set()
     steps = []

@@ -6,17 +6,10 @@ __all__ = ["contextualised", "header_text", "published_header_text"]
 
 
 def header_text(title: str, summary: str, terms: Sequence[str] = (), section: Sequence[str] = ()) -> str:
-    """Title, terms, summary and section, one per line; empty ones have no line.
+    """Title, terms, summary and section, one per line; empty ones have no line, nor what repeats title or summary.
 
     It is shorter than the published wording, which repeats its own words before every chunk. These are useless to
     lexical search, and use up the window of small embedding models.
-
-    Parameters
-    ----------
-    summary : a sentence, or the beginning of the document
-    terms : words that set the document apart
-    section : titles of the sections of the chunk, from the highest, or the beginning of its page; repetitions of the
-        title or the summary are left out
 
     >>> header_text("Annual report", "", ["tea", "2018"], ["Annual report", "Risks"])
     'Annual report\\ntea, 2018\\nRisks'

@@ -18,18 +18,11 @@ _LONGEST = 500  # characters of a title, which stands before every chunk of its 
 
 
 class Heading(NamedTuple):
-    """A heading.
+    """A heading."""
 
-    Attributes
-    ----------
-    offset : where it begins in the text, in characters
-    level : 1 for the highest; a section ends at the next heading of its level or a higher one
-    title : its text, in one line and without marks
-    """
-
-    offset: int
-    level: int
-    title: str
+    offset: int  # where it begins in the text, in characters
+    level: int  # 1 for the highest; a section ends at the next heading of its level or a higher one
+    title: str  # in one line and without marks
 
 
 def headings_of(text: str) -> list[Heading]:
@@ -96,11 +89,7 @@ def html_headings(text: str) -> list[Heading]:
 
 
 def section_paths(headings: Sequence[Heading]) -> list[tuple[str, ...]]:
-    """For each heading, the titles of the sections that begin or continue there, from the highest to the lowest.
-
-    Parameters
-    ----------
-    headings : by offset
+    """For each heading, by offset, the titles of the sections that begin or continue there, from the highest.
 
     >>> section_paths([Heading(0, 1, "Tea"), Heading(9, 2, "Green"), Heading(30, 2, "Black")])
     [('Tea',), ('Tea', 'Green'), ('Tea', 'Black')]

@@ -1,14 +1,24 @@
-"""The beginnings of documents and pages, below their running headers."""
+"""The beginnings of documents and pages, below running lines: headers and footers that repeat on many pages."""
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Sequence
 from html import unescape
 
-from llama_index.sprag.context.running_lines import running_lines, without_running_lines
+__all__ = [
+    "first_lines",
+    "page_openings",
+    "running_lines",
+    "shortened",
+    "without_ornaments",
+    "without_running_lines",
+    "without_title",
+]
 
-__all__ = ["first_lines", "page_openings", "shortened", "without_ornaments", "without_title"]
-
+_DIGITS = re.compile(r"\d+")
+_SHARE = 0.25  # least share of the pages with the line at an edge: pages of a chapter often have its title
+_LEAST_PAGES = 3  # in any case
 _RULE = re.compile(r"([^\w\s])\1{2,}|_{3,}")  # a line drawn with signs
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _MARK = re.compile(r"(?<!\S)[#>|*`]+(?!\S)")  # of headings, quotations, tables and lists in Markdown
@@ -18,23 +28,48 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _LEAST_WORDS = 3  # of a line that reads like prose
 
 
+def running_lines(pages: Sequence[str], *, edge: int = 3) -> frozenset[str]:
+    """The repeated lines among the first and last `edge` filled lines of pages, for :func:`without_running_lines`.
+
+    Lines that differ only in white space, case and numbers, such as "Page 3 of 90" and "Page 4 of 90", are equal.
+    """
+    counts: Counter[str] = Counter()
+    for page in pages:
+        lines = [_key(line) for line in page.splitlines() if line.strip()]
+        counts.update({*lines[:edge], *lines[max(edge, len(lines) - edge) :]})
+    needed = max(_LEAST_PAGES, _SHARE * len(pages))
+    return frozenset(key for key, count in counts.items() if count >= needed)
+
+
+def without_running_lines(page: str, running: Collection[str], *, edge: int = 3) -> list[str]:
+    """The other lines of a page, without white space around them; blank lines are kept.
+
+    >>> pages = [f"ACME annual report {year}\\nBody of {year}.\\n{year}" for year in (2020, 2021, 2022)]
+    >>> without_running_lines(pages[0], running_lines(pages, edge=1), edge=1)
+    ['Body of 2020.']
+    """
+    lines = [line.strip() for line in page.splitlines()]
+    filled = [place for place, line in enumerate(lines) if line]
+    edges = {*filled[:edge], *filled[max(edge, len(filled) - edge) :]}
+    return [line for place, line in enumerate(lines) if place not in edges or _key(line) not in running]
+
+
+def _key(line: str) -> str:
+    return _DIGITS.sub("#", " ".join(line.split()).casefold())
+
+
 def page_openings(pages: Sequence[str], *, length: int, running: Collection[str] | None = None) -> list[str]:
-    """The first characters of each page in one line, without headers and footers.
+    """The first `length` characters of each page in one line, without headers and footers.
 
     In reports, slides and manuals a page begins with its subject. If it continues a sentence, its first words describe
-    the rest of the page about as well as a heading. A page of only headers and footers has the opening `""`.
-
-    Parameters
-    ----------
-    pages : texts of one document's pages, in order
-    length : maximum number of characters, at least 1
-    running : the :func:`~llama_index.sprag.context.running_lines.running_lines` of the pages [computed]
+    the rest of the page about as well as a heading. A page of only headers and footers has the opening `""`. `running`
+    are the :func:`running_lines`, computed if None.
 
     >>> page_openings(["Cash flows\\n  2018  2017\\nNet income 5 4"], length=22)
     ['Cash flows 2018 2017']
     """
     known = running_lines(pages) if running is None else running
-    return [_opening([line for _, line in without_running_lines(page, known)], length) for page in pages]
+    return [_opening(without_running_lines(page, known), length) for page in pages]
 
 
 def first_lines(
@@ -42,14 +77,10 @@ def first_lines(
 ) -> str:
     """The opening of the first page that has one, `""` if none has; other parameters as for :func:`page_openings`.
 
-    An opening of mostly numbers, as in a table, says nothing about the document and becomes `""`.
-
-    Parameters
-    ----------
-    letterhead : whether it begins with the very first line. Otherwise it begins with the first line of that page that
-        reads like prose, if the text above fills at least half of the length: names, addresses and titles of forms are
-        the same on many documents. A line reads like prose if it has three words, of which at most half begin with a
-        capital letter
+    An opening of mostly numbers, as in a table, says nothing about the document and becomes `""`. Without `letterhead`
+    it begins with the first line of that page that reads like prose, if the text above fills at least half of the
+    length: names, addresses and titles of forms are the same on many documents. A line reads like prose if it has three
+    words, of which at most half begin with a capital letter.
 
     >>> page = "HARBOUR AUTHORITY\\nForm 7 (Mark One)\\nReport for the year ended in May 1931\\nThe quay was mended."
     >>> first_lines([page], length=37, letterhead=False)
@@ -57,7 +88,7 @@ def first_lines(
     """
     known = running_lines(pages) if running is None else running
     for page in pages:
-        lines = [line for _, line in without_running_lines(page, known)]
+        lines = without_running_lines(page, known)
         if opening := _opening(lines, length):
             above = 0 if letterhead else next((place for place, line in enumerate(lines) if _is_prose(line)), 0)
             if 2 * len(without_ornaments(" ".join(lines[:above]))) >= length:

@@ -7,8 +7,7 @@ from itertools import accumulate
 
 from llama_index.sprag.config import ContextConfig
 from llama_index.sprag.context.headings import headings_of, section_paths
-from llama_index.sprag.context.openings import first_lines, page_openings
-from llama_index.sprag.context.running_lines import running_lines
+from llama_index.sprag.context.openings import first_lines, page_openings, running_lines
 from llama_index.sprag.context.titles import document_title, is_source_code
 
 __all__ = ["ReadDocument", "read_chunks", "read_document"]
@@ -18,33 +17,17 @@ _HEADINGS_PER_PAGE = 0.1  # if there are fewer distinct ones, they are plain tex
 
 @dataclass(frozen=True)
 class ReadDocument:
-    """What the rules found in one document, independently of the rest of the corpus.
+    """What the rules found in one document, independently of the rest of the corpus."""
 
-    Attributes
-    ----------
-    title : `""` if it has none
-    opening : its first lines, `""` if it is empty
-    section_starts : where each section begins in the pages laid end to end; empty if the document has no headings
-    section_paths : titles of each section and those above it, from the highest
-    page_starts : where each page begins there
-    page_openings : the beginning of each page, if there are several pages and no headings; else empty
-    """
-
-    title: str
-    opening: str
-    section_starts: Sequence[int]
-    section_paths: Sequence[tuple[str, ...]]
-    page_starts: Sequence[int]
-    page_openings: Sequence[str]
+    title: str  # "" if it has none
+    opening: str  # its first lines, "" if it is empty
+    section_starts: Sequence[int]  # in the pages laid end to end; empty without headings
+    section_paths: Sequence[tuple[str, ...]]  # titles of each section and those above it, from the highest
+    page_starts: Sequence[int]  # in the pages laid end to end
+    page_openings: Sequence[str]  # if there are several pages and no headings; else empty
 
     def section(self, page: int, offset: int) -> tuple[str, ...]:
-        """The titles of the sections of a place, or the opening of its page; empty if there is neither.
-
-        Parameters
-        ----------
-        page : number of the page, from 0
-        offset : place in the page, in characters
-        """
+        """The titles of the sections at an offset in a page, both from 0, or else the opening of the page, if any."""
         if self.section_starts:
             number = bisect_right(self.section_starts, self.page_starts[page] + offset)
             return self.section_paths[number - 1] if number else ()
@@ -52,13 +35,7 @@ class ReadDocument:
 
 
 def read_document(pages: Sequence[str], metadata: Mapping[str, object], config: ContextConfig) -> ReadDocument:
-    """Title, first lines and sections of a document.
-
-    Parameters
-    ----------
-    pages : texts of the document's pages in order; one for a document without pages
-    metadata : of the document: title, file name
-    """
+    """Title, first lines and sections of a document, from the texts of its pages in order and its metadata."""
     starts = [0, *accumulate(len(page) + 1 for page in pages)][: len(pages)]
     has_headings = config.sections and not is_source_code(metadata)
     headings = [
@@ -103,7 +80,6 @@ def read_chunks(
     texts : of the chunks, in reading order
     pages : the id of the LlamaIndex document from which each chunk was cut
     goes_on : whether each chunk continues the one before
-    metadata : of the document
     """
     if len(texts) < 2 or not all(goes_on[1:]):
         return read_document([], metadata, config), [()] * len(texts)

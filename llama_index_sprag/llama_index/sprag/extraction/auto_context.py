@@ -244,19 +244,18 @@ class AutoContext(ContextExtractor):
         new: dict[int, Extraction] = {}
         todo = [i for i, description in enumerate(old) if description is None and plain_text(to_read[i]).strip()]
         if may_call and todo:
-            found = yield from NodeExtractor.extract(self, [to_read[i] for i in todo], **run)
-            new = dict(zip(todo, found, strict=True))
+            read = yield from NodeExtractor.extract(self, [to_read[i] for i in todo], **run)
+            new = dict(zip(todo, read, strict=True))
         described = []
         for i, document in enumerate(documents):
-            if i in new and new[i].record is None:
-                described.append(Described(None, new[i].error or "", new[i].cache_keys, new[i].unreadable))
+            found = new.get(i, Extraction(document.key))
+            if i in new and found.record is None:
+                described.append(Described(None, found.error or "", found.cache_keys, found.unreadable))
             elif i in todo and i not in new:
                 described.append(Described(None, "the document changed, and was not read again yet"))
             else:
-                keys = new[i].cache_keys if i in new else ()
-                record = new[i].record if i in new else None
-                error = (new[i].error or "") if i in new else ""
-                described.append(Described(self._description(document, sources[i], old[i], record), error, keys))
+                description = self._description(document, sources[i], old[i], found.record)
+                described.append(Described(description, found.error or "", found.cache_keys))
         return described
 
     def _to_read(self, document: DocumentChunks) -> BaseNode:
@@ -345,15 +344,10 @@ def next_window(lengths: Sequence[int], start: int, size: int) -> int:
 
 
 def section_of_each(sections: Sequence[Sequence[object]], size: int) -> tuple[list[list[str]], list[str]]:
-    """For each part, the title of its section as a path, and the summary of the section.
+    """For each of `size` parts, the title of its section as a path, and the summary of the section.
 
-    The beginnings of sections that a model names become a partition: a section ends where the next one begins; parts
-    before the first section have none.
-
-    Parameters
-    ----------
-    sections : (first part, title, summary), in any order
-    size : number of parts
+    The beginnings of sections that a model names, as (first part, title, summary), become a partition: a section ends
+    where the next one begins; parts before the first section have none.
 
     >>> section_of_each([(1, "Risks", "This section is about: risks.")], 3)
     ([[], ['Risks'], ['Risks']], ['', 'This section is about: risks.', 'This section is about: risks.'])

@@ -143,7 +143,6 @@ class ContextExtractor(NodeExtractor):
 
     def extract(self, nodes: Sequence[BaseNode], **run: Any) -> Steps[list[Extraction]]:
         """The document, the length and the terms of each chunk, for the search. No model is called."""
-        nodes = list(nodes)
         records = yield from offload(lambda: [chunk_record(node, self.group_by) for node in nodes])
         return [Extraction(node.node_id, record) for node, record in zip(nodes, records, strict=True)]
 

@@ -1,15 +1,14 @@
 """`FirstGenerationContext`: a sentence about each document, with the name of its file, as in the first spRAG."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, ClassVar
 
-from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
 
-from llama_index.ragkit import Estimate, ExtractionContext, Steps
+from llama_index.ragkit import Estimate, ExtractionContext, NodeExtractor, Steps
 from llama_index.ragkit.llm.announcements import plain_answer
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.storage.nodes import plain_text
@@ -72,11 +71,7 @@ class FirstGenerationContext(AutoContext):
         tokens = min(count(plain_text(node)), self.document_tokens)
         return Estimate(1, count(self.prompt("context").get_template()) + tokens, self.completion_tokens)
 
-    def estimate_document(
-        self, nodes: Sequence[BaseNode], count: Callable[[str], int], llm: LLM | None = None
-    ) -> Estimate:
-        """One call for each document."""
-        return sum((self.estimate_node(node, count) for node in nodes), Estimate())
+    estimate_document = NodeExtractor.estimate_document  # `AutoContext` may read sections too
 
     def _to_read(self, document: DocumentChunks) -> BaseNode:
         node = super()._to_read(document)

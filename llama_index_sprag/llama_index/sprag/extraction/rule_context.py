@@ -69,7 +69,6 @@ class RuleContext(ContextExtractor):
         documents: Sequence[DocumentChunks],
         known: Mapping[str, Description],
         *,
-        may_call: bool,
         corpus: CorpusTerms | None = None,
         **run: Any,
     ) -> Steps[list[Described]]:

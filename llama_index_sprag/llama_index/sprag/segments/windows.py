@@ -26,19 +26,12 @@ _LARGEST = 2.0**62
 
 
 class Segment(NamedTuple):
-    """A chosen run of chunks.
+    """A chosen run of chunks."""
 
-    Attributes
-    ----------
-    start, end : positions of its chunks, the end exclusive
-    value : sum of the values of its chunks
-    query : number of the query for which it was chosen
-    """
-
-    start: int
-    end: int
-    value: float
-    query: int
+    start: int  # position of its first chunk
+    end: int  # exclusive
+    value: float  # sum of the values of its chunks
+    query: int  # number of the query for which it was chosen
 
 
 def fixed_point(values: ArrayLike) -> NDArray[np.int64]:

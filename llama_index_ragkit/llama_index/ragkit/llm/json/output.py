@@ -30,6 +30,7 @@ __all__ = [
     "parse_pairs",
     "storable",
     "texts_in",
+    "texts_in_values",
     "to_plain",
 ]
 
@@ -151,6 +152,14 @@ def _read_at(text: str, start: int, found: _Survey) -> int:
         return balanced
     found.whole.append(value)
     return end
+
+
+def texts_in_values(text: str) -> list[str]:
+    """The texts in the JSON values of a reply; none if it has no JSON."""
+    try:
+        return [part for value in find_values(text) for part in texts_in(to_plain(value))]
+    except ParseError:
+        return []
 
 
 def texts_in(value: Any) -> Iterator[str]:

@@ -63,6 +63,7 @@ _INTEGER, _BESIDE_NUMBERS = re.compile(r"-?\d+"), re.compile(r"[^\d\s,;\[\]-]")
 _BRACE = re.compile("[{}]")
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 
 # -- texts ----------------------------------------------------------------------------------------------
@@ -81,9 +82,14 @@ def texts_of(value: Any) -> list[str]:
     >>> texts_of({"person": ["Marie Curie"], "place": "Paris"}), texts_of({"Marie Curie": "a physicist"})
     (['Marie Curie', 'Paris'], ['Marie Curie'])
     """
-    found = list(dict.fromkeys(filter(None, map(_line, _texts(value)))))
+    return _found(filter(None, map(_line, _texts(value))), value, "text")
+
+
+def _found(items: Iterable[T], value: Any, what: str) -> list[T]:
+    """Each item once; a `ValueError` is raised if a value that is not empty has none."""
+    found = list(dict.fromkeys(items))
     if not found and value not in ([], {}):
-        raise ValueError("there is no text in this list")
+        raise ValueError(f"there is no {what} in this list")
     return found
 
 
@@ -164,10 +170,7 @@ def triples_of(value: Any) -> list[list[str]]:
     >>> triples_of([["Ada", "met", "Babbage"], {"subject": "Ada", "predicate": "born", "object": 1815}, "a | b | c"])
     [['Ada', 'met', 'Babbage'], ['Ada', 'born', '1815'], ['a', 'b', 'c']]
     """
-    found = list(_triples(value))
-    if not found and value not in ([], {}):
-        raise ValueError("there is no triple [subject, relation, object] in this list")
-    return [list(triple) for triple in dict.fromkeys(map(tuple, found))]
+    return list(map(list, _found(map(tuple, _triples(value)), value, "triple [subject, relation, object]")))
 
 
 def _triples(value: Any) -> Iterator[list[str]]:
@@ -214,10 +217,7 @@ def numbers_of(value: Any) -> list[int]:
     >>> numbers_of([2, "1", {"number": 4}, "Fact 7", 2])
     [2, 1, 4, 7]
     """
-    found = list(dict.fromkeys(_numbers(value)))
-    if not found and value not in ([], {}):
-        raise ValueError("there is no number in this list")
-    return found
+    return _found(_numbers(value), value, "number")
 
 
 def _numbers(value: Any) -> Iterator[int]:

@@ -8,7 +8,7 @@ from llama_index.core import Document
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from llama_index.ragkit.testing.corpus import QUESTION, TEXTS, chunks
-from llama_index.ragkit.testing.index_kit.harness import IndexHarness, reopened
+from llama_index.ragkit.testing.index_kit.harness import IndexHarness
 
 __all__ = ["BuildingTests", "OddCorpusTests"]
 
@@ -132,8 +132,7 @@ class OddCorpusTests(IndexHarness):
     def test_odd_texts_come_back_from_storage(self, corpus: str, tmp_path: Path) -> None:
         """A loaded index gives the answers of the one that was stored."""
         index = self.build(self._odd(corpus))
-        index.storage_context.persist(str(tmp_path))
-        assert self.ask(self.load(reopened(tmp_path))) == self.ask(index)
+        assert self.ask(self.reloaded(index, tmp_path)) == self.ask(index)
 
     @each_corpus
     def test_odd_texts_can_be_deleted(self, corpus: str) -> None:
@@ -156,8 +155,7 @@ class OddCorpusTests(IndexHarness):
             excluded_llm_metadata_keys=shown,
         )
         index = self.build([node, *chunks("d", 2)])
-        index.storage_context.persist(str(tmp_path))
-        for each in (index, self.load(reopened(tmp_path))):
+        for each in (index, self.reloaded(index, tmp_path)):
             results = self.retriever(each, similarity_top_k=50).retrieve(QUESTION)
             assert [result.node.metadata for result in results if result.node.node_id == "n"] == [metadata]
 
@@ -172,8 +170,7 @@ class OddCorpusTests(IndexHarness):
             for i, odd in enumerate(IDS)
         ]
         index = self.build([*chunks("d", 2), *nodes])
-        index.storage_context.persist(str(tmp_path))
-        loaded = self.load(reopened(tmp_path))
+        loaded = self.reloaded(index, tmp_path)
         assert self.ask(loaded) == self.ask(index)
         assert set(loaded.ref_doc_info) == {"d", *IDS}
         for odd in IDS:

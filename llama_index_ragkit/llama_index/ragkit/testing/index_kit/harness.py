@@ -66,6 +66,11 @@ class IndexHarness:
         index: Index = load_index_from_storage(context, index_id, **self.options(**options))
         return index
 
+    def reloaded(self, index: Index, folder: Path, **options: Any) -> Index:
+        """A stored index as a new process would load it: persisted in a folder, and read from there."""
+        index.storage_context.persist(str(folder))
+        return self.load(reopened(folder), **options)
+
     def load_all(self, context: StorageContext, **options: Any) -> list[Index]:
         """All indexes of a storage context."""
         indexes: list[Index] = load_indices_from_storage(context, **self.options(**options))

@@ -20,8 +20,7 @@ class PersistenceTests(IndexHarness):
         """Class, id, texts, scores and order are those of the stored index."""
         index = self.build([*chunks("d", 6), *chunks("e", 3)])
         index.set_index_id("kept")
-        index.storage_context.persist(str(tmp_path))
-        loaded = self.load(reopened(tmp_path), "kept")
+        loaded = self.reloaded(index, tmp_path, index_id="kept")
         assert type(loaded) is self.index_class
         assert loaded.index_id == "kept"
         assert self.ask(loaded) == self.ask(index) != []
@@ -29,27 +28,23 @@ class PersistenceTests(IndexHarness):
     def test_a_loaded_index_goes_on_like_the_original(self, tmp_path: Path) -> None:
         """The same writes after loading lead to the same answers, and can be stored in turn."""
         index = self.build([*chunks("d", 9), *chunks("e", 3)])
-        index.storage_context.persist(str(tmp_path / "1"))
-        loaded = self.load(reopened(tmp_path / "1"))
+        loaded = self.reloaded(index, tmp_path / "1")
         for each in (index, loaded):
             each.insert(Document(text="Zanzibar exports cloves.", id_="z"))
             each.delete_ref_doc("d", delete_from_docstore=True)
         assert self.ask(loaded) == self.ask(index)
-        loaded.storage_context.persist(str(tmp_path / "2"))
-        assert self.ask(self.load(reopened(tmp_path / "2"))) == self.ask(index)
+        assert self.ask(self.reloaded(loaded, tmp_path / "2")) == self.ask(index)
 
     def test_a_loaded_index_knows_its_documents(self, tmp_path: Path) -> None:
         """Documents that did not change are not written again by a refresh."""
         documents = [Document(text=text, id_=f"D{i}") for i, text in enumerate(TEXTS)]
-        self.from_documents(documents).storage_context.persist(str(tmp_path))
-        loaded = self.load(reopened(tmp_path))
+        loaded = self.reloaded(self.from_documents(documents), tmp_path)
         changed = Document(text="Zanzibar exports cloves.", id_="D0")
         assert loaded.refresh_ref_docs([changed, *documents[1:]]) == [True, False, False, False, False, False]
 
     def test_an_empty_index_comes_back_and_takes_documents(self, tmp_path: Path) -> None:
         """An index may be stored before it holds anything."""
-        self.build([]).storage_context.persist(str(tmp_path))
-        loaded = self.load(reopened(tmp_path))
+        loaded = self.reloaded(self.build([]), tmp_path)
         assert self.ask(loaded) == []
         loaded.insert(Document(text=TEXTS[2], id_="n"))
         assert any(TEXTS[2] in text for text, _ in self.ask(loaded))
