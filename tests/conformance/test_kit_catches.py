@@ -67,7 +67,17 @@ def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
         for test in held.caught_by
     ]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--tb=native", "-p", "no:cacheprovider", f"--junitxml={report}", *chosen],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "--tb=native",
+            "-p",
+            "no:cacheprovider",
+            f"--junitxml={report}",
+            *chosen,
+        ],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         capture_output=True,

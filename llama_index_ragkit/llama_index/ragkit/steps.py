@@ -21,9 +21,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, wraps
+from inspect import signature
 from itertools import islice
 from threading import Event
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, get_args
 
 from tqdm.auto import tqdm
 
@@ -280,6 +281,7 @@ def synchronous(steps: Callable[P, Steps[T]]) -> Callable[P, T]:
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         return run_steps(steps(*args, **kwargs))
 
+    _sign(run, steps)
     return run
 
 
@@ -291,7 +293,16 @@ def asynchronous(run: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     async def arun(*args: P.args, **kwargs: P.kwargs) -> T:
         return await arun_steps(steps(*args, **kwargs))
 
+    _sign(arun, steps)
+    arun.__name__ = f"a{steps.__name__}"
+    arun.__qualname__ = f"{steps.__qualname__.removesuffix(steps.__name__)}{arun.__name__}"
     return arun
+
+
+def _sign(run: Any, steps: Callable[..., Steps[Any]]) -> None:
+    """Let `help()` show the return type of the steps, not the steps."""
+    shown = signature(steps)
+    run.__signature__ = shown.replace(return_annotation=get_args(shown.return_annotation)[2])
 
 
 def _run(
