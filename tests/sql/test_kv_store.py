@@ -246,7 +246,7 @@ def test_a_tenant_is_dropped_in_one_call(store: SQLKVStore, tmp_path: Path) -> N
 
 def test_a_thousand_tenants_share_the_tables(store: SQLKVStore) -> None:
     for i in range(1000):
-        SQLKVStore(store.engine, tenant=f"t{i}")._records.put_all([("k", {"i": i})], "data", 1)
+        SQLKVStore(store.engine, tenant=f"t{i}").put("k", {"i": i})
     names = (
         "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
         if store.engine.dialect.name == "sqlite"

@@ -1,10 +1,11 @@
 """`Tables`: tables created when a database is first used, by however many processes at once."""
 
 import re
+from contextlib import AbstractContextManager
 from contextvars import Context
 from weakref import WeakSet
 
-from sqlalchemy import Engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
 from llama_index.ragkit.errors import StorageError
@@ -52,6 +53,16 @@ class Tables:
                         raise
             if not is_joined(engine):
                 self._made.add(engine)
+
+    def reading(self, engine: Engine, *, single: bool = False) -> AbstractContextManager[Connection]:
+        """As :func:`~llama_index.ragkit.sql.reading`; the tables are there."""
+        self.make(engine)
+        return reading(engine, single=single)
+
+    def writing(self, engine: Engine) -> AbstractContextManager[Connection]:
+        """As :func:`~llama_index.ragkit.sql.writing`; the tables are there."""
+        self.make(engine)
+        return writing(engine)
 
     def _are_there(self, engine: Engine) -> bool:
         """Whether all of them exist. Then there is nothing to write, and no other writer to wait for."""
