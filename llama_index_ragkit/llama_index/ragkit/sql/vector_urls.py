@@ -25,7 +25,7 @@ from llama_index.ragkit.extras import need
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory
 from llama_index.ragkit.storage.external_store import QUOTING
-from llama_index.ragkit.storage.stored_rows import SPACE
+from llama_index.ragkit.storage.stored_space import SPACE
 
 __all__ = ["vector_factory"]
 
