@@ -53,27 +53,15 @@ class SQLDocumentStore(KVDocumentStore):
         super().__init__(records)
         self._records = records
 
-    def add_documents(
-        self,
-        docs: Sequence[BaseNode],
-        allow_update: bool = True,
-        batch_size: int | None = None,
-        store_text: bool = True,
-    ) -> None:
+    def add_documents(self, docs: Sequence[BaseNode], *args: Any, **kwargs: Any) -> None:
         """As in `KVDocumentStore`."""
         with _having(self._records.get_many(_documents_of(docs), docstore_tables(self).ref_docs)):
-            super().add_documents(docs, allow_update, batch_size, store_text)
+            super().add_documents(docs, *args, **kwargs)
 
-    async def async_add_documents(
-        self,
-        docs: Sequence[BaseNode],
-        allow_update: bool = True,
-        batch_size: int | None = None,
-        store_text: bool = True,
-    ) -> None:
+    async def async_add_documents(self, docs: Sequence[BaseNode], *args: Any, **kwargs: Any) -> None:
         """As in `KVDocumentStore`."""
         with _having(await self._records.aget_many(_documents_of(docs), docstore_tables(self).ref_docs)):
-            await super().async_add_documents(docs, allow_update, batch_size, store_text)
+            await super().async_add_documents(docs, *args, **kwargs)
 
     def get_ref_doc_info(self, ref_doc_id: str) -> RefDocInfo | None:
         """As in `KVDocumentStore`."""

@@ -8,7 +8,7 @@ sets the limit. A question reads vectors on a further connection if one is free,
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
@@ -17,7 +17,6 @@ from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
 from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
-    MetadataFilters,
     VectorStoreQuery,
     VectorStoreQueryResult,
 )
@@ -219,41 +218,27 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
 
     async def adelete(self, ref_doc_id: str, **kwargs: Any) -> None:
         """As :meth:`delete`."""
-        store = await self._amade()
-        if store is not None:
+        if (store := await self._amade()) is not None:
             await _awaited(store, store.delete, store.adelete, ref_doc_id, **kwargs)
 
-    def delete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
-    ) -> None:
+    def delete_nodes(self, *args: Any, **kwargs: Any) -> None:
         """Delete rows by id or filter."""
         if self.made is not None:
-            self.made.delete_nodes(node_ids, filters, **kwargs)
+            self.made.delete_nodes(*args, **kwargs)
 
-    async def adelete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
-    ) -> None:
+    async def adelete_nodes(self, *args: Any, **kwargs: Any) -> None:
         """As :meth:`delete_nodes`."""
-        store = await self._amade()
-        if store is not None:
-            await _awaited(store, store.delete_nodes, store.adelete_nodes, node_ids, filters, **kwargs)
+        if (store := await self._amade()) is not None:
+            await _awaited(store, store.delete_nodes, store.adelete_nodes, *args, **kwargs)
 
-    def get_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
-    ) -> list[BaseNode]:
+    def get_nodes(self, *args: Any, **kwargs: Any) -> list[BaseNode]:
         """Rows by id or filter."""
-        return [] if self.made is None else self.made.get_nodes(node_ids, filters, **kwargs)
+        return [] if self.made is None else self.made.get_nodes(*args, **kwargs)
 
-    async def aget_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
-    ) -> list[BaseNode]:
+    async def aget_nodes(self, *args: Any, **kwargs: Any) -> list[BaseNode]:
         """As :meth:`get_nodes`."""
         store = await self._amade()
-        return (
-            []
-            if store is None
-            else await _awaited(store, store.get_nodes, store.aget_nodes, node_ids, filters, **kwargs)
-        )
+        return [] if store is None else await _awaited(store, store.get_nodes, store.aget_nodes, *args, **kwargs)
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Search the rows."""
@@ -271,15 +256,14 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
 
     async def aclear(self) -> None:
         """As :meth:`clear`."""
-        store = await self._amade()
-        if store is not None:
+        if (store := await self._amade()) is not None:
             await _awaited(store, store.clear, store.aclear)
 
 
 async def _awaited(
     store: BasePydanticVectorStore,
     fn: Callable[P, T],
-    afn: Callable[P, Coroutine[Any, Any, T]],
+    afn: Callable[P, Awaitable[T]],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
