@@ -59,15 +59,15 @@ Row = tuple[int, int, int, str, bytes]
 """Node, segment, leaves, label, records or totals."""
 
 
-def _tables(blob: str, end: str = "") -> Tables:
-    return Tables(
+def _table(blob: str, end: str = "") -> str:
+    return (
         f"CREATE TABLE IF NOT EXISTS {_TABLE} (graph BIGINT NOT NULL, node BIGINT NOT NULL, segment BIGINT NOT NULL, "
         f"leaves INTEGER NOT NULL, label TEXT NOT NULL, packed {blob} NOT NULL, "
         f"PRIMARY KEY (graph, node, segment)){end}"
     )
 
 
-_SQLITE, _POSTGRESQL = _tables("BLOB", " WITHOUT ROWID"), _tables("BYTEA")
+_TABLES = Tables(_table("BYTEA"), sqlite=[_table("BLOB", " WITHOUT ROWID")])
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,7 @@ class SQLGraphRows:
 
     def create(self) -> None:
         """Create the table, unless it exists."""
-        tables = _SQLITE if self._engine.dialect.name == "sqlite" else _POSTGRESQL
-        tables.make(self._engine)
+        _TABLES.make(self._engine)
 
     @contextmanager
     def reader(self) -> Iterator[SQLGraphReader]:
@@ -238,8 +237,7 @@ class SQLGraphRows:
 
     def drop(self) -> None:
         """Remove the graph; other indexes keep theirs."""
-        self.create()
-        with writing(self._engine) as connection:
+        with _TABLES.writing(self._engine) as connection:
             GraphTable(connection, self._number).drop()
 
 

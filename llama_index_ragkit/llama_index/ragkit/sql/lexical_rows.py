@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine, Row, text
+from sqlalchemy import Connection, Row, text
 
 from llama_index.ragkit.sql.arrays import integer_id, parameters, rows_as_table, store
 from llama_index.ragkit.sql.lexical_records import (
@@ -36,7 +36,7 @@ from llama_index.ragkit.sql.tables import Tables
 from llama_index.ragkit.storage.labels import LABEL
 from llama_index.ragkit.text.stems import language_bit, stem_masks
 
-__all__ = ["LEXICAL_COLUMNS", "AskedStem", "IndexSize", "LexicalRows", "StoredTexts", "lexical_tables"]
+__all__ = ["LEXICAL_COLUMNS", "LEXICAL_TABLES", "AskedStem", "IndexSize", "LexicalRows", "StoredTexts"]
 
 LEXICAL_COLUMNS = {
     "ragkit_lexical_texts": {
@@ -67,7 +67,7 @@ _KEYS_AT_ONCE = 4_000
 _MOST = int(np.iinfo(np.int64).max)
 
 
-def _statements(blob: str, ends: Mapping[str, str]) -> Tables:
+def _statements(blob: str, ends: Mapping[str, str]) -> list[str]:
     """The statements for one kind of database; `ends` are those of the statements of some tables."""
     made = [
         "CREATE TABLE IF NOT EXISTS ragkit_lexical (space BIGINT PRIMARY KEY, name TEXT NOT NULL, "
@@ -75,31 +75,22 @@ def _statements(blob: str, ends: Mapping[str, str]) -> Tables:
     ]
     for table, columns in LEXICAL_COLUMNS.items():
         types = [f"{name} {blob if kind == 'bytea' else kind.upper()} NOT NULL" for name, kind in columns.items()]
-        made.append(
-            f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(types)}, PRIMARY KEY ({_PRIMARY[table]}))"
-            + ends.get(table, "")
-        )
-    return Tables(
+        key = f"PRIMARY KEY ({_PRIMARY[table]})"
+        made.append(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join([*types, key])}){ends.get(table, '')}")
+    return [
         *made,
         "CREATE UNIQUE INDEX IF NOT EXISTS ragkit_lexical_of_hash ON ragkit_lexical_texts (space, hash)",
         "CREATE INDEX IF NOT EXISTS ragkit_lexical_of_word ON ragkit_lexical_stems (space, word)",
-    )
+    ]
 
 
-# Rows of texts are long, and a table with a row id keeps them on their pages. Other tables need no second key.
-_SQLITE = _statements("BLOB", {table: " WITHOUT ROWID" for table in _PRIMARY if table != "ragkit_lexical_texts"})
-
-
-# Packed columns stay in the row, uncompressed: otherwise each would be two or three rows of another table.
+# On PostgreSQL packed columns stay in the row, uncompressed: otherwise each would be two or three rows of another
+# table. On SQLite rows of texts are long, and a table with a row id keeps them on their pages; others need no such key.
 _IN_ROW = " WITH (toast_tuple_target = 8160)"
-
-
-_POSTGRESQL = _statements("BYTEA", {"ragkit_lexical_texts": _IN_ROW, "ragkit_lexical_postings": _IN_ROW})
-
-
-def lexical_tables(engine: Engine) -> Tables:
-    """The tables, for the database of an engine."""
-    return _SQLITE if engine.dialect.name == "sqlite" else _POSTGRESQL
+LEXICAL_TABLES = Tables(
+    *_statements("BYTEA", {"ragkit_lexical_texts": _IN_ROW, "ragkit_lexical_postings": _IN_ROW}),
+    sqlite=_statements("BLOB", {table: " WITHOUT ROWID" for table in _PRIMARY if table != "ragkit_lexical_texts"}),
+)
 
 
 class IndexSize(NamedTuple):
@@ -398,14 +389,12 @@ class LexicalRows:
         found = self._for(words, statement, first=first, end=end)
         return [Block(word, at, bytes(packed)) for word, at, packed in found]
 
-    def texts(self, keys: Sequence[int], column: str = "text") -> StoredTexts:
-        """The texts that exist.
+    def named(self, ids: Iterable[str]) -> StoredTexts:
+        """The texts that exist, by their ids."""
+        return self.texts(map(integer_id, ids), "hash")
 
-        Parameters
-        ----------
-        keys : values of the column
-        column : text, or hash
-        """
+    def texts(self, keys: Iterable[int], column: str = "text") -> StoredTexts:
+        """The texts that exist, by their numbers or the hashes of their ids."""
         statement = "SELECT id, text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND "
         found = list(self._for(keys, statement + self._among(column)))
         places, terms = terms_in([bytes(row[3]) for row in found])

@@ -1,6 +1,7 @@
 """`Tables`: tables created when a database is first used, by however many processes at once."""
 
 import re
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from contextvars import Context
 from weakref import WeakSet
@@ -23,10 +24,11 @@ class Tables:
     Parameters
     ----------
     statements : each with IF NOT EXISTS
+    sqlite : those for SQLite, if they are others
     """
 
-    def __init__(self, *statements: str) -> None:
-        self._statements = statements
+    def __init__(self, *statements: str, sqlite: Sequence[str] = ()) -> None:
+        self._statements, self._sqlite = statements, sqlite or statements
         self._made: WeakSet[Engine] = WeakSet()
         self._lock = ProcessLock()
 
@@ -42,7 +44,7 @@ class Tables:
             for attempt in range(3):
                 try:
                     with writing(engine) as connection:
-                        for statement in self._statements:
+                        for statement in self._for(engine):
                             connection.execute(text(statement))
                     break
                 except StorageError as error:
@@ -64,9 +66,12 @@ class Tables:
         self.make(engine)
         return writing(engine)
 
+    def _for(self, engine: Engine) -> Sequence[str]:
+        return self._sqlite if engine.dialect.name == "sqlite" else self._statements
+
     def _are_there(self, engine: Engine) -> bool:
         """Whether all of them exist. Then there is nothing to write, and no other writer to wait for."""
-        names = {name for statement in self._statements for name in _NAME.findall(statement)}
+        names = {name for statement in self._for(engine) for name in _NAME.findall(statement)}
         query = (
             "SELECT name FROM sqlite_master"
             if engine.dialect.name == "sqlite"

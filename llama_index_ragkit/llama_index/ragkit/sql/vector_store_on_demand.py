@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, TypeVar
 
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
@@ -35,7 +35,7 @@ from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.sql.engine import joined_snapshot, reading
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 
-__all__ = ["MakesStores", "VectorStoreFactory", "VectorStoreOnDemand", "share_engine"]
+__all__ = ["VectorStoreFactory", "VectorStoreOnDemand", "share_engine"]
 
 _PORT = 5432
 _SETTING = re.compile(r"SET ([a-z_.]+) = :(\w+)")
@@ -119,14 +119,6 @@ def _session(engine: Engine) -> Iterator[Session]:
         finally:
             if before.is_active:
                 before.rollback()
-
-
-@runtime_checkable
-class MakesStores(Protocol):
-    """A storage context that makes vector stores."""
-
-    def space_store(self, space: str) -> BasePydanticVectorStore | None:
-        """The vector store of a space; None if it makes none."""
 
 
 class VectorStoreOnDemand(BasePydanticVectorStore):
