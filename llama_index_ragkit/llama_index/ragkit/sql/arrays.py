@@ -56,7 +56,6 @@ def rows_as_table(connection: Connection, name: str, columns: Mapping[str, str])
 
     Parameters
     ----------
-    name : of the table in the statement; the names of its parameters begin with it
     columns : column -> its type in PostgreSQL: bigint, integer, text or bytea
     """
     if connection.dialect.name == "sqlite":
@@ -90,7 +89,6 @@ def store(
 
     Parameters
     ----------
-    key : the columns of the primary key, separated by commas
     update : the assignments, where `excluded` is the new row
     """
     names = ", ".join(columns)

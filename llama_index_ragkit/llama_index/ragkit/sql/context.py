@@ -52,10 +52,6 @@ class SQLDocumentStore(KVDocumentStore):
 
     Before core stores a node, it reads the entry of the node's document: one round trip a node, which takes most of a
     write if nodes are documents of their own. Here one statement reads all of these entries.
-
-    Parameters
-    ----------
-    records : the key-value store in the database
     """
 
     def __init__(self, records: SQLKVStore) -> None:
@@ -169,14 +165,7 @@ class SQLStorageContext(StorageContext):
 
 @dataclass(frozen=True)
 class SQLStores:
-    """The :class:`~llama_index.ragkit.storage.interface.Stores` of an index in a database.
-
-    Attributes
-    ----------
-    engine : of the database
-    scope : the name of the index in tables and vector stores that it shares with others
-    vector_store : name of a space -> the store of its vectors
-    """
+    """The :class:`~llama_index.ragkit.storage.interface.Stores` of an index in a database."""
 
     engine: Engine = field(repr=False)  # shows the query of its URL
     scope: str
@@ -216,10 +205,6 @@ class SQLStores:
 
 def find_stores(context: StorageContext, method: str, uid: str) -> SQLStores:
     """The stores of an index in a storage context.
-
-    Parameters
-    ----------
-    uid : of the index
 
     Raises
     ------

@@ -264,11 +264,6 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
     On SQLite it is the only writer from the start. On PostgreSQL it sees what others commit meanwhile (READ COMMITTED),
     and locks the rows that it writes. Within a block of `transaction` it is part of that transaction.
-
-    Raises
-    ------
-    StorageError
-        From any error of the database.
     """
     joined = _block(engine)
     if joined is not None and joined.writes:
@@ -302,13 +297,7 @@ def transaction(engine: Engine) -> Iterator[None]:
 
 
 def in_turn(block: Block, engine: Engine) -> Steps[AbstractContextManager[None]]:
-    """A block of `snapshot` or `transaction` that can be entered at once: waits until there is a connection for it.
-
-    Raises
-    ------
-    StorageError
-        If none becomes free while the engine waits.
-    """
+    """A block of `snapshot` or `transaction` that can be entered at once: waits until there is a connection for it."""
     slots = _slots.get(engine)
     if slots is None or is_joined(engine):
         return block(engine)

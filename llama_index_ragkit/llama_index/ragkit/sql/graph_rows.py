@@ -40,7 +40,7 @@ from llama_index.ragkit.storage.graph.edges import (
 )
 from llama_index.ragkit.storage.graph.interface import NodeRows
 
-__all__ = ["GraphTable", "SQLGraphReader", "SQLGraphRows"]
+__all__ = ["GraphTable", "SQLGraphRows"]
 
 Ints = NDArray[np.int64]
 
@@ -72,13 +72,7 @@ _TABLES = Tables(_table("BYTEA"), sqlite=[_table("BLOB", " WITHOUT ROWID")])
 
 @dataclass(frozen=True)
 class GraphTable:
-    """The rows of one graph, within a transaction.
-
-    Attributes
-    ----------
-    connection : in the transaction
-    graph : the number of the graph in its rows
-    """
+    """The rows of one graph, within a transaction."""
 
     connection: Connection
     graph: int
@@ -98,14 +92,31 @@ class GraphTable:
     def _array(self, nodes: Ints) -> str:
         return json.dumps(nodes.tolist()) if self._is_sqlite else integer_array(nodes.tolist())
 
-    def frontier(self, nodes: Ints, whole: Ints) -> Sequence[Any]:
-        """The first rows of some nodes, the further rows of others."""
-        return self._run(
+    def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
+        """See :class:`~llama_index.ragkit.storage.graph.interface.GraphReader`; one statement."""
+        asked = np.concatenate([np.asarray(nodes, np.int64), np.asarray(whole, np.int64)])
+        place = dict(zip(asked.tolist(), range(len(asked)), strict=True))
+        found = self._run(
             f"SELECT {_READ} FROM {_TABLE} WHERE segment = 1 AND {self._among('nodes')} "
             f"UNION ALL SELECT {_READ} FROM {_TABLE} WHERE segment > 1 AND {self._among('whole')}",
-            nodes=self._array(nodes),
-            whole=self._array(whole),
+            nodes=self._array(asked[: len(nodes)]),
+            whole=self._array(asked[len(nodes) :]),
         ).all()
+        further, labels = np.zeros(len(asked), np.int64), [""] * len(asked)
+        totals: dict[int, Records] = {}
+        owners, blobs = [], []
+        for node, _, leaves, label, packed in sorted(found, key=lambda row: (place[row[0]], row[1])):
+            i = place[node]
+            labels[i] = label
+            if leaves:
+                further[i], totals[node] = leaves, np.frombuffer(packed, TOTAL)
+            else:
+                owners.append(i)
+                blobs.append(packed)
+        sizes = np.array([len(blob) // RECORD.itemsize for blob in blobs], np.int64)
+        rows = np.repeat(np.array(owners, np.int64), sizes)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(asked)))]).astype(np.int64)
+        return NodeRows(asked, further, labels, indptr, unpacked(blobs), totals)
 
     def lock(self, nodes: Ints, labels: Sequence[str]) -> dict[int, tuple[int, str, bytes]]:
         """The first rows of nodes, which no other transaction can change from then on; missing ones may be inserted.
@@ -162,49 +173,8 @@ class GraphTable:
         self._run(f"DELETE FROM {_TABLE} WHERE graph = :graph")
 
 
-class SQLGraphReader:
-    """Reads from one state of a graph.
-
-    Attributes
-    ----------
-    calls : number of statements sent
-    """
-
-    def __init__(self, table: GraphTable) -> None:
-        self._table = table
-        self.calls = 0
-
-    def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
-        """See :class:`~llama_index.ragkit.storage.graph.interface.GraphReader`; one statement."""
-        asked = np.concatenate([np.asarray(nodes, np.int64), np.asarray(whole, np.int64)])
-        place = dict(zip(asked.tolist(), range(len(asked)), strict=True))
-        self.calls += 1
-        found = self._table.frontier(asked[: len(nodes)], asked[len(nodes) :])
-        further, labels = np.zeros(len(asked), np.int64), [""] * len(asked)
-        totals: dict[int, Records] = {}
-        owners, blobs = [], []
-        for node, _, leaves, label, packed in sorted(found, key=lambda row: (place[row[0]], row[1])):
-            i = place[node]
-            labels[i] = label
-            if leaves:
-                further[i], totals[node] = leaves, np.frombuffer(packed, TOTAL)
-            else:
-                owners.append(i)
-                blobs.append(packed)
-        sizes = np.array([len(blob) // RECORD.itemsize for blob in blobs], np.int64)
-        rows = np.repeat(np.array(owners, np.int64), sizes)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(asked)))]).astype(np.int64)
-        return NodeRows(asked, further, labels, indptr, unpacked(blobs), totals)
-
-
 class SQLGraphRows:
-    """The graph of one index.
-
-    Parameters
-    ----------
-    engine : see :func:`~llama_index.ragkit.sql.make_engine`; the table is created by :meth:`create`
-    uid : the index; others in the same database are not seen
-    """
+    """The graph of one index."""
 
     def __init__(self, engine: Engine, uid: str) -> None:
         self._engine = engine
@@ -215,21 +185,17 @@ class SQLGraphRows:
         _TABLES.make(self._engine)
 
     @contextmanager
-    def reader(self) -> Iterator[SQLGraphReader]:
+    def reader(self) -> Iterator[GraphTable]:
         """A reader that sees one state of the graph, whatever is written meanwhile."""
         with reading(self._engine) as connection:
-            yield SQLGraphReader(GraphTable(connection, self._number))
+            yield GraphTable(connection, self._number)
 
     def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
         """See :meth:`~llama_index.ragkit.storage.graph.interface.GraphRows.change`; a transaction of its own."""
-        with writing(self._engine) as connection:
-            self.change_in(connection, change, labels)
-
-    def change_in(self, connection: Connection, change: EdgeChange, labels: Mapping[int, str]) -> None:
-        """As :meth:`change`, within a transaction of the caller."""
         nodes = np.unique(change.nodes)
         if len(nodes):
-            _Write(GraphTable(connection, self._number)).run(nodes, change, labels)
+            with writing(self._engine) as connection:
+                _Write(GraphTable(connection, self._number)).run(nodes, change, labels)
 
     def whole(self) -> NodeRows | None:
         """None: the rows stay in the database."""

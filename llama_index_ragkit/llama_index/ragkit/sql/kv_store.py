@@ -308,12 +308,7 @@ class SQLKVStore(BulkKVStore):
         return self._records.update(changes, self._named(collection)) if changes else {}
 
     def check_writable(self) -> None:
-        """Check that values may be written.
-
-        Raises
-        ------
-        ReadOnlyError
-        """
+        """Raise a `ReadOnlyError` if values may not be written."""
         self._records.check_writable()
 
     def clean(self) -> bool:

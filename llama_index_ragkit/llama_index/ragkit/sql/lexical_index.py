@@ -186,13 +186,7 @@ def _size_of(texts: LabelledTexts | StoredTexts) -> IndexSize:
 
 
 class _Asked(NamedTuple):
-    """A question to the index.
-
-    Attributes
-    ----------
-    stems : of the question, as the index has them
-    question : in the same order
-    """
+    """A question to the index, and its stems as the index has them, in the same order."""
 
     stems: Sequence[AskedStem]
     question: QuestionStems
@@ -243,12 +237,7 @@ class _Asked(NamedTuple):
         return [stem_weight(often, some, n) if some else 0.0 for often, some in asked]
 
     def scores(self, texts: StoredTexts, size: IndexSize | None) -> dict[str, float]:
-        """The scores of texts by id.
-
-        Parameters
-        ----------
-        size : of the index; None to score as if these texts were all
-        """
+        """The scores of texts by id; as if these were all, if the `size` of the index is not given."""
         times = texts.times(self.stems)
         own = np.count_nonzero(times, axis=0).tolist() if size is None else [stem.texts for stem in self.stems]
         size = size or _size_of(texts)

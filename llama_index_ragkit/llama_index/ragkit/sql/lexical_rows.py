@@ -148,13 +148,7 @@ class StoredTexts(NamedTuple):
 
 @dataclass(frozen=True)
 class LexicalRows:
-    """The rows of one index, within a transaction.
-
-    Attributes
-    ----------
-    connection : in the transaction
-    name : of the index
-    """
+    """The rows of one index, within a transaction."""
 
     connection: Connection
     name: str
@@ -171,12 +165,11 @@ class LexicalRows:
     def _among(self, column: str) -> str:
         return f"{column} IN (SELECT id FROM {rows_as_table(self.connection, 'keys', _KEYS)})"
 
-    def _for(self, keys: Iterable[int], statement: str, **values: Any) -> Iterator[Row[Any]]:
+    def _for(self, keys: Iterable[int], statement: str, **values: Any) -> list[Row[Any]]:
         """The results of a statement for some keys, which are sent in groups."""
-        for some in _parts(keys, _KEYS_AT_ONCE):
-            yield from self._run(
-                statement, **parameters(self.connection, "keys", _KEYS, [(key,) for key in some]), **values
-            )
+        groups = ([(key,) for key in some] for some in _parts(keys, _KEYS_AT_ONCE))
+        sent = (parameters(self.connection, "keys", _KEYS, group) for group in groups)
+        return [row for given in sent for row in self._run(statement, **given, **values)]
 
     def _store(self, table: str, rows: Iterable[tuple[Any, ...]], key: str, update: str) -> None:
         table = f"ragkit_lexical_{table}"
@@ -201,11 +194,9 @@ class LexicalRows:
             self._remove(some)
 
     def _remove(self, ids: Sequence[str]) -> None:
-        found = list(
-            self._for(
-                map(integer_id, ids),
-                f"SELECT text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among('hash')}",
-            )
+        found = self._for(
+            map(integer_id, ids),
+            f"SELECT text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among('hash')}",
         )
         if not found:
             return
@@ -214,7 +205,7 @@ class LexicalRows:
         words = terms["word"].astype(np.int64)
         table = self._stem_table(np.unique(words).tolist())
         self._remove_postings(words, texts)
-        self._for_all(
+        self._for(
             [row[0] for row in found],
             f"DELETE FROM ragkit_lexical_texts WHERE space = :space AND {self._among('text')}",
         )
@@ -259,10 +250,6 @@ class LexicalRows:
 
     def _store_blocks(self, blocks: Iterable[Block]) -> None:
         self._store("postings", blocks, "space, word, first", "packed = excluded.packed")
-
-    def _for_all(self, keys: Iterable[int], statement: str) -> None:
-        for _ in self._for(keys, statement):
-            pass
 
     def add(self, texts: Mapping[str, Mapping[str, int]]) -> None:
         """Add new texts: id -> term -> how often, 0 for labels."""
@@ -323,11 +310,11 @@ class LexicalRows:
         )
         if sign < 0:
             here = "space = :space AND texts = 0 AND"
-            self._for_all(keys.tolist(), f"DELETE FROM ragkit_lexical_words WHERE {here} {self._among('word')}")
-            self._for_all(
+            self._for(keys.tolist(), f"DELETE FROM ragkit_lexical_words WHERE {here} {self._among('word')}")
+            self._for(
                 {stem for stem, _ in shared}, f"DELETE FROM ragkit_lexical_shared WHERE {here} {self._among('stem')}"
             )
-            self._for_all(
+            self._for(
                 keys.tolist(),
                 f"DELETE FROM ragkit_lexical_stems WHERE space = :space AND {self._among('word')} AND word NOT IN "
                 f"(SELECT word FROM ragkit_lexical_words WHERE space = :space AND {self._among('word')})",
@@ -391,12 +378,12 @@ class LexicalRows:
 
     def named(self, ids: Iterable[str]) -> StoredTexts:
         """The texts that exist, by their ids."""
-        return self.texts(map(integer_id, ids), "hash")
+        return self.texts([integer_id(name) for name in ids], "hash")
 
-    def texts(self, keys: Iterable[int], column: str = "text") -> StoredTexts:
+    def texts(self, keys: Sequence[int], column: str = "text") -> StoredTexts:
         """The texts that exist, by their numbers or the hashes of their ids."""
         statement = "SELECT id, text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND "
-        found = list(self._for(keys, statement + self._among(column)))
+        found = self._for(keys, statement + self._among(column))
         places, terms = terms_in([bytes(row[3]) for row in found])
         numbers, words = (np.array([row[i] for row in found], np.int64) for i in (1, 2))
         return StoredTexts([str(row[0]) for row in found], numbers, words, places, terms)

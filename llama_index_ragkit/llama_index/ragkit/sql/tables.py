@@ -19,13 +19,7 @@ _NAME = re.compile(r"(?:TABLE|INDEX) IF NOT EXISTS (\w+)")
 
 
 class Tables:
-    """Statements that create missing tables and indexes.
-
-    Parameters
-    ----------
-    statements : each with IF NOT EXISTS
-    sqlite : those for SQLite, if they are others
-    """
+    """Statements that create missing tables and indexes."""
 
     def __init__(self, *statements: str, sqlite: Sequence[str] = ()) -> None:
         self._statements, self._sqlite = statements, sqlite or statements

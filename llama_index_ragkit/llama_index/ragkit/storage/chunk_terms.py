@@ -32,11 +32,6 @@ class ChunkTerms:
 
     Words that are in memory are in the records of the index too, so that loading it reads no text again: those of a
     chunk in alphabetical order, each as often as it occurs.
-
-    Parameters
-    ----------
-    source : what `terms_of` counts
-    terms_of : the terms of a node, from it and its record
     """
 
     def __init__(
@@ -52,10 +47,6 @@ class ChunkTerms:
 
         Records of other chunks, left by an interrupted write, are removed. Chunks without a record, which such a write
         has not reached, or with one of another source are read from the docstore, and their words are stored.
-
-        Parameters
-        ----------
-        arrays : those of the words of all chunks, if they are known
         """
         if arrays:
             yield from offload(self.words.load, LexicalIndex.of_arrays(arrays))
@@ -81,12 +72,7 @@ class ChunkTerms:
     def changed(
         self, removed: Collection[str], added: Sequence[BaseNode], records: Mapping[str, Record | None]
     ) -> Steps[None]:
-        """Store the words of new chunks, and delete those of removed ones.
-
-        Parameters
-        ----------
-        records : what the extractor read from the new chunks
-        """
+        """Store the words of new chunks, and delete those of removed ones."""
         in_memory = self.words.whole() is not None
         gone: Collection[str] = removed
         stored: dict[str, str] = {}
@@ -125,7 +111,6 @@ class WordRecords:
 
     Parameters
     ----------
-    records : of the index
     source : what the words were read from; those of another source do not count
     """
 

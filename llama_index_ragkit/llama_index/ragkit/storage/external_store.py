@@ -107,14 +107,15 @@ class ExternalVectorStore(ShortRepr):
     def add(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
         """Write nodes, one row of `vectors` each; the store must not hold their ids yet.
 
-        Some adapters implement `delete` but fail when it is called, so no document could ever be removed from an index
-        in such a store. Therefore the first write of a process tries a delete after the first row.
+        Some adapters implement `delete` but fail when it is called. So the first write of a process tries a delete
+        after the first row.
         """
         self._check_ids([*(node.node_id for node in nodes), *(node.ref_doc_id or "" for node in nodes)])
         done = 0
         if not self._delete_verified and len(nodes):
             yield from self._add(nodes[:1], vectors[:1])
-            yield from self._verify_delete()
+            yield from self._try_deletes()
+            self._delete_verified = True
             done = 1
         nodes, vectors = nodes[done:], vectors[done:]
         if not self._postgres.is_usable:  # other stores may be bound to this thread
@@ -173,13 +174,7 @@ class ExternalVectorStore(ShortRepr):
 
     def check_deletes(self) -> Steps[None]:
         """Check that the store, which has had a row, deletes by row as well as by document; not all do."""
-        unknown = str(uuid4())
-        try:
-            by_row = yield from self._delete_rows([unknown])
-            yield from self._call(self.store.delete, self.store.adelete, unknown)
-        except Exception as error:
-            raise self._cannot_delete(error) from error
-        if not by_row:
+        if not (yield from self._try_deletes(by_document=True)):
             raise UnsupportedStoreError(
                 f"{self._name} deletes only whole documents. An index whose vectors it holds needs a store that "
                 "deletes rows by their ids as well: take one that implements delete_nodes(node_ids), or pass it as "
@@ -313,14 +308,16 @@ class ExternalVectorStore(ShortRepr):
             return False
         return True
 
-    def _verify_delete(self) -> Steps[None]:
+    def _try_deletes(self, *, by_document: bool = False) -> Steps[bool]:
+        """Delete an unknown row; by document, too, or if the store does not delete by row. Whether it does."""
         unknown = str(uuid4())
         try:
-            if not (yield from self._delete_rows([unknown])):
+            by_row = yield from self._delete_rows([unknown])
+            if by_document or not by_row:
                 yield from self._call(self.store.delete, self.store.adelete, unknown)
         except Exception as error:
             raise self._cannot_delete(error) from error
-        self._delete_verified = True
+        return by_row
 
     def _check_ids(self, ids: Iterable[str]) -> None:
         bad = None if self._module in _IDS_APART else next(filter(QUOTING.search, ids), None)

@@ -302,7 +302,6 @@ class FileKVStore(SimpleKVStore):
 
         Parameters
         ----------
-        owner : the part of the names of its collections before the slash
         made : a method that is asked when the values are written, as long as its object lives; None for no arrays
         """
         self._offered[owner] = weakref.WeakMethod(made)

@@ -311,11 +311,6 @@ class RemoteFolder:
     Such file systems cannot exchange folders. So new files are first written to a subfolder, and then a file that names
     it. Until all files are in their places and that file is deleted, the subfolder is the state of the folder. A writer
     that dies leaves the old state or the new. Nothing locks such a folder: of two that write at once, one may be lost.
-
-    Parameters
-    ----------
-    fs : the file system
-    path : the folder, with or without the protocol
     """
 
     def __init__(self, fs: fsspec.AbstractFileSystem, path: str | Path) -> None:

@@ -36,12 +36,7 @@ _LAYOUT = 1  # raised when an array means something else, or what it is made of 
 
 
 class LocalWords:
-    """The :class:`~llama_index.ragkit.storage.interface.Words` of a lexical index, which a write replaces.
-
-    Parameters
-    ----------
-    index : what there is at first
-    """
+    """The :class:`~llama_index.ragkit.storage.interface.Words` of a lexical index, which a write replaces."""
 
     def __init__(self, index: LexicalIndex | None = None) -> None:
         self._index = index or LexicalIndex()
@@ -148,11 +143,6 @@ class LocalIndexStorage(IndexStorage):
 
     Arrays lie beside its records, so that it opens at once. They belong to one commit. Those of another commit, or of a
     write that has not ended, do not count: the index is then made of its records, as it is where there are no arrays.
-
-    Parameters
-    ----------
-    spaces : the vector spaces by name
-    external : the user's own vector store that chunks are written to as well, if there is one
     """
 
     def __init__(
@@ -194,12 +184,7 @@ class LocalIndexStorage(IndexStorage):
     def open(
         cls, context: StorageContext, method: str, struct: DerivedStruct, external: ExternalVectorStore | None
     ) -> Steps["LocalIndexStorage"]:
-        """The storage of a stored index, after a check that its parts belong together.
-
-        Raises
-        ------
-        FormatVersionError, MissingSpaceError, HalfWrittenError
-        """
+        """The storage of a stored index, after a check that its parts belong together."""
         records = open_records(context, method, struct)
         trusted, tag = (yield from check_commit(struct, records)), version_tag(struct)
         spaces = {}

@@ -65,10 +65,6 @@ def find_external_store(
     never used. Nor is a store that another index of the context writes to, since both would write and delete the same
     chunks; a warning says so.
 
-    Parameters
-    ----------
-    stored : the struct of the index, if it is not new
-
     Returns
     -------
     The store, and what the struct says of it: whether there is one, or "default" for that of the context

@@ -113,12 +113,7 @@ class Records:
                 yield from _clean(self._kv)
 
     def check_writable(self) -> Steps[None]:
-        """Check that records may be written, where the store can tell without writing any.
-
-        Raises
-        ------
-        ReadOnlyError
-        """
+        """Raise a `ReadOnlyError` if records may not be written, where the store can tell without writing any."""
         if isinstance(self._kv, BulkKVStore):
             yield from call(self._kv.check_writable, self._kv.acheck_writable)
 
@@ -173,10 +168,6 @@ def delete_keys(kv: BaseKVStore, keys: Mapping[str, Sequence[str]]) -> Steps[Non
 
     A `BulkKVStore` deletes those of a collection in one transaction, but their bytes may remain in its files until it
     is cleaned.
-
-    Parameters
-    ----------
-    keys : by collection
     """
     for collection, of_collection in keys.items():
         if isinstance(kv, BulkKVStore) and of_collection:
@@ -202,11 +193,6 @@ def delete_from_docstore(
 
     Core's own deletes are not used, for the reasons that :func:`~llama_index.ragkit.core_internals.docstore_tables`
     gives.
-
-    Parameters
-    ----------
-    node_ids : nodes to delete; unknown ones are ignored
-    ref_doc_ids : documents to delete with all their nodes and the stored hash
     """
     tables = docstore_tables(docstore)
     kv = tables.kvstore

@@ -38,13 +38,7 @@ class Selection:
         return self.filters is None and self.only is None and self.documents is None
 
     def allowed(self, rows: Snapshot) -> Mask | None:
-        """Which rows count, shape (n,); None for all.
-
-        Raises
-        ------
-        ConfigurationError
-            See :meth:`mask`.
-        """
+        """Which rows count, shape (n,); None for all."""
         return None if self.is_whole else self.mask(rows)
 
     def mask(self, rows: Snapshot) -> Mask:
@@ -67,12 +61,7 @@ def select_stored(
     node_ids: Sequence[str] | None = None,
     doc_ids: Sequence[str] | None = None,
 ) -> Steps[Selection]:
-    """Which chunks of an index that is served from stores count.
-
-    Parameters
-    ----------
-    filters, node_ids, doc_ids : None for all
-    """
+    """Which chunks of an index that is served from stores count."""
     only = None if node_ids is None else list(dict.fromkeys(node_ids))
     if doc_ids is not None:
         of_documents = dict.fromkeys((yield from manifest.nodes_of_documents(doc_ids)))

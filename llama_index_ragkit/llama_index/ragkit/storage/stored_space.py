@@ -71,12 +71,7 @@ class StoredSpace:
     before the first vector. If the write ends before its commit, that name is enough to delete all of its rows, and no
     row of another write (:meth:`delete_writes`).
 
-    Parameters
-    ----------
-    name : of the space
-    uid : of the index
-    store : follows the documented contract of the base class and supports deletes
-    records : of the index
+    `uid` is that of the index, and `store` follows the documented contract of the base class.
 
     Raises
     ------
@@ -107,14 +102,7 @@ class StoredSpace:
     # -- writing ------------------------------------------------------------------------------------------
 
     def begin(self, write: str, left: Sequence[str], dimension: int | None) -> Steps[None]:
-        """Begin a write, outside of its transaction, after its token was stored.
-
-        Parameters
-        ----------
-        write : its token
-        left : the tokens of writes that ended before their commit
-        dimension : of the vectors; None as long as the index has none
-        """
+        """Begin a write, outside of its transaction, after its token was stored; delete what others have `left`."""
         self._write = write
         if dimension and self._returns_vectors is None:
             yield from self._learn(dimension)
@@ -186,10 +174,6 @@ class StoredSpace:
         """Delete the vectors of rows that were removed or replaced by writes that are committed.
 
         One process at a time may do so: see :meth:`~llama_index.ragkit.storage.index_storage.IndexStorage.settle`.
-
-        Parameters
-        ----------
-        left : the tokens of writes that ended before their commit, see :meth:`delete_writes`
         """
         yield from self.delete_writes(left)
         doomed = list((yield from self._records.get_all(self._doomed)))
@@ -312,14 +296,7 @@ class StoredSpace:
 
         Parameters
         ----------
-        vector : shape (dimension,)
         selection : which rows count; if it names the only ones, those are the candidates
-        least : how many rows are asked for at least
-
-        Raises
-        ------
-        StorageError, ConfigurationError
-            If the store fails; if a filter cannot be compared with the value of a row.
         """
         if selection.only is not None:
             return (yield from self.records_of(selection.only, selection))

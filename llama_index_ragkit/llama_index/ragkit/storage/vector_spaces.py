@@ -190,8 +190,6 @@ def open_space(
 
     Parameters
     ----------
-    tag : uid and generation that the space must have
-    dtype : data type of a space that is read from records
     trusted : whether a store of another generation is an error (False after an interrupted write: the records on the
         server are then used)
     """
