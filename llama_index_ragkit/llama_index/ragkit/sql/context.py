@@ -204,13 +204,7 @@ class SQLStores:
 
 
 def find_stores(context: StorageContext, method: str, uid: str) -> SQLStores:
-    """The stores of an index in a storage context.
-
-    Raises
-    ------
-    ConfigurationError
-        If the context has no SQL database.
-    """
+    """The stores of an index in a storage context."""
     records = docstore_tables(context.docstore).kvstore
     if not isinstance(records, SQLKVStore):
         raise ConfigurationError(f"{_HOW}. The records of this context are in a {type(records).__name__}.")

@@ -98,12 +98,7 @@ class StemTable(NamedTuple):
 def postings_of(
     texts: Sequence[Mapping[str, int]], lengths: Sequence[int], numbers: Ints, hashes: Mapping[str, int]
 ) -> Postings:
-    """The postings of texts, in their order.
-
-    Parameters
-    ----------
-    texts : word -> how often, of each text
-    """
+    """The postings of texts, in their order."""
     sizes = [len(counts) for counts in texts]
     return Postings(
         np.array([hashes[word] for counts in texts for word in counts], np.int64),
@@ -163,11 +158,6 @@ def shared_stems(texts: Ints, words: Ints, table: StemTable) -> dict[tuple[int, 
     """How often texts have several words with the same stem: (stem, languages) -> number of words after the first.
 
     The number of texts with a stem is the sum over its words, less this number.
-
-    Parameters
-    ----------
-    texts, words : (m,) the distinct words of each text
-    table : of all these words
     """
     _, which, count = np.unique(table.stem, return_inverse=True, return_counts=True)
     several = count[which] > 1  # a stem of one word cannot be shared

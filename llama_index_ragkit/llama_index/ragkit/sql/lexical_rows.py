@@ -49,12 +49,13 @@ LEXICAL_COLUMNS = {
 }  # fmt: skip
 """Table -> column -> type in PostgreSQL, without `ragkit_lexical` itself."""
 
-_PRIMARY = {
-    "ragkit_lexical_texts": "space, text",
-    "ragkit_lexical_words": "space, word",
-    "ragkit_lexical_postings": "space, word, first",
-    "ragkit_lexical_stems": "space, stem, word",
-    "ragkit_lexical_shared": "space, stem, languages",
+# Table -> its primary key, and what is updated in a row that is there.
+_STORED = {
+    "ragkit_lexical_texts": ("space, text", "packed = excluded.packed"),
+    "ragkit_lexical_words": ("space, word", "texts = ragkit_lexical_words.texts + excluded.texts"),
+    "ragkit_lexical_postings": ("space, word, first", "packed = excluded.packed"),
+    "ragkit_lexical_stems": ("space, stem, word", "languages = excluded.languages"),
+    "ragkit_lexical_shared": ("space, stem, languages", "texts = ragkit_lexical_shared.texts + excluded.texts"),
 }
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ def _statements(blob: str, ends: Mapping[str, str]) -> list[str]:
     ]
     for table, columns in LEXICAL_COLUMNS.items():
         types = [f"{name} {blob if kind == 'bytea' else kind.upper()} NOT NULL" for name, kind in columns.items()]
-        key = f"PRIMARY KEY ({_PRIMARY[table]})"
+        key = f"PRIMARY KEY ({_STORED[table][0]})"
         made.append(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join([*types, key])}){ends.get(table, '')}")
     return [
         *made,
@@ -89,7 +90,7 @@ def _statements(blob: str, ends: Mapping[str, str]) -> list[str]:
 _IN_ROW = " WITH (toast_tuple_target = 8160)"
 LEXICAL_TABLES = Tables(
     *_statements("BYTEA", {"ragkit_lexical_texts": _IN_ROW, "ragkit_lexical_postings": _IN_ROW}),
-    sqlite=_statements("BLOB", {table: " WITHOUT ROWID" for table in _PRIMARY if table != "ragkit_lexical_texts"}),
+    sqlite=_statements("BLOB", {table: " WITHOUT ROWID" for table in _STORED if table != "ragkit_lexical_texts"}),
 )
 
 
@@ -171,12 +172,12 @@ class LexicalRows:
         sent = (parameters(self.connection, "keys", _KEYS, group) for group in groups)
         return [row for given in sent for row in self._run(statement, **given, **values)]
 
-    def _store(self, table: str, rows: Iterable[tuple[Any, ...]], key: str, update: str) -> None:
+    def _store(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         table = f"ragkit_lexical_{table}"
         # In key order, so that neighbours are written to the same pages.
         space = self.space
         given = sorted((space, *row) for row in rows)
-        store(self.connection, table, LEXICAL_COLUMNS[table], given, key, update)
+        store(self.connection, table, LEXICAL_COLUMNS[table], given, *_STORED[table])
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -218,7 +219,7 @@ class LexicalRows:
             for (_, number), key in self._located(some).items():
                 gone.setdefault(key, []).append(number)
             left = [without(block, np.array(gone[block[:2]], np.int64)) for block in self._blocks_at(gone)]
-            self._store_blocks(block for block in left if block.packed)
+            self._store("postings", (block for block in left if block.packed))
             self._run(
                 "DELETE FROM ragkit_lexical_postings WHERE space = :space AND (word, first) IN "
                 f"(SELECT word, number FROM {rows_as_table(self.connection, 'pairs', _PAIRS)})",
@@ -248,9 +249,6 @@ class LexicalRows:
         )
         return (Block(word, first, bytes(packed)) for word, first, packed in rows)
 
-    def _store_blocks(self, blocks: Iterable[Block]) -> None:
-        self._store("postings", blocks, "space, word, first", "packed = excluded.packed")
-
     def add(self, texts: Mapping[str, Mapping[str, int]]) -> None:
         """Add new texts: id -> term -> how often, 0 for labels."""
         for some in _parts(texts, _TEXTS_AT_ONCE):
@@ -263,12 +261,12 @@ class LexicalRows:
         postings = postings_of(texts, lengths, numbers, hashes)
         packed = packed_terms(postings, numbers)
         rows = zip(numbers.tolist(), map(integer_id, ids), ids, lengths, packed, strict=True)
-        self._store("texts", rows, "space, text", "packed = excluded.packed")
+        self._store("texts", rows)
         by_word = postings.by_word()
         for some in _parts(sorted(hashes.values()), _KEYS_AT_ONCE):
             last = self._blocks_at(self._located([(word, _MOST) for word in some]).values())
             new = by_word.of_words(some[0], some[-1])
-            self._store_blocks(blocks_of(new, {block.word: block for block in last}))
+            self._store("postings", blocks_of(new, {block.word: block for block in last}))
         table = self._with_stems(hashes)
         self._count(postings.word, shared_stems(postings.text, postings.word, table), 1)
         self._grow(len(texts), sum(lengths), len(texts))
@@ -283,7 +281,7 @@ class LexicalRows:
             for word, masks in zip(new, stem_masks(new), strict=True)
             for stem, languages in masks.items()
         ]
-        self._store("stems", rows, "space, stem, word", "languages = excluded.languages")
+        self._store("stems", rows)
         return _table(np.concatenate([np.stack([known.stem, known.word, known.languages], 1), _rows(rows)]))
 
     def _stem_table(self, words: Iterable[int]) -> StemTable:
@@ -296,18 +294,8 @@ class LexicalRows:
     def _count(self, words: Ints, shared: Mapping[tuple[int, int], int], sign: int) -> None:
         """Count the texts with words and with several words of a stem; remove words and stems that no text has."""
         keys, counts = np.unique(words, return_counts=True)
-        self._store(
-            "words",
-            zip(keys.tolist(), (sign * counts).tolist(), strict=True),
-            "space, word",
-            "texts = ragkit_lexical_words.texts + excluded.texts",
-        )
-        self._store(
-            "shared",
-            [(*key, sign * count) for key, count in shared.items()],
-            "space, stem, languages",
-            "texts = ragkit_lexical_shared.texts + excluded.texts",
-        )
+        self._store("words", zip(keys.tolist(), (sign * counts).tolist(), strict=True))
+        self._store("shared", [(*key, sign * count) for key, count in shared.items()])
         if sign < 0:
             here = "space = :space AND texts = 0 AND"
             self._for(keys.tolist(), f"DELETE FROM ragkit_lexical_words WHERE {here} {self._among('word')}")
@@ -321,13 +309,8 @@ class LexicalRows:
             )
 
     def _grow(self, texts: int, words: int, numbers: int = 0) -> None:
-        self._run(
-            "UPDATE ragkit_lexical SET texts = texts + :texts, words = words + :words, next = next + :numbers "
-            "WHERE space = :space",
-            texts=texts,
-            words=words,
-            numbers=numbers,
-        )
+        grown = "texts = texts + :texts, words = words + :words, next = next + :numbers"
+        self._run(f"UPDATE ragkit_lexical SET {grown} WHERE space = :space", texts=texts, words=words, numbers=numbers)
 
     def drop(self) -> None:
         """Delete the index."""

@@ -63,11 +63,6 @@ def share_engine(store: BasePydanticVectorStore, engine: Engine, index_ids: bool
     Parameters
     ----------
     index_ids : whether a new table also gets an index on the ids of its rows, by which they are deleted
-
-    Raises
-    ------
-    StorageError
-        If the database cannot be used.
     """
     known: Any = store
     if not pgvector_without_engine(store) or _place(make_url(known.connection_string)) != _place(engine.url):

@@ -18,7 +18,7 @@ from llama_index.ragkit.text.lexical_index import LexicalIndex
 
 __all__ = ["ChunkTerms", "WordRecords"]
 
-_COLLECTION, _EARLIER = "words", "terms"
+_COLLECTION = "words"
 _RECORDS = 4096  # so many that a change of one text rewrites little, also of a million texts
 _LEVEL = 6
 _AT_ONCE = 1_000  # chunks in one transaction, and whose words are dictionaries at once, which take much memory
@@ -119,8 +119,7 @@ class WordRecords:
         self._source = source
 
     def load(self) -> Steps[Words]:
-        """The words of all texts; those that an earlier version stored, with a record for each, are deleted."""
-        yield from self._records.delete(_EARLIER, (yield from self._records.get_all(_EARLIER)))
+        """The words of all texts."""
         stored = yield from self._records.get_all(_COLLECTION)
         return (yield from offload(self._all_of, list(stored.values())))
 

@@ -179,13 +179,7 @@ class Commits:
             )
 
     def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
-        """Store that a write of documents and nodes begins; until it is finished they count as unfinished.
-
-        Raises
-        ------
-        ConcurrentWriteError
-            If another process has begun one just before.
-        """
+        """Store that a write of documents and nodes begins; until it is finished they count as unfinished."""
         yield from self.check()
         left = yield from self.unfinished()
         self.token = uuid4().hex[:8]
@@ -209,13 +203,7 @@ class Commits:
         yield from self._store_struct()
 
     def commit(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
-        """Store that the write has ended, and which documents and nodes are finished; :meth:`publish` comes last.
-
-        Raises
-        ------
-        ConcurrentWriteError
-            If another process has written at the same time.
-        """
+        """Store that the write has ended, and which documents and nodes are finished; :meth:`publish` comes last."""
         stored = yield from self._check_own(
             "Another process has written to index {index} at the same time, and one may have overwritten what the "
             "other wrote. Open the index again with load_index_from_storage(), and refresh the documents of both."

@@ -68,11 +68,6 @@ def find_external_store(
     Returns
     -------
     The store, and what the struct says of it: whether there is one, or "default" for that of the context
-
-    Raises
-    ------
-    UnsupportedStoreError
-        If the store cannot delete.
     """
     own = context.vector_stores.get(f"{method}_{CHUNKS}")
     if given is None and not isinstance(own, (SimpleVectorStore, MatrixVectorStore)):

@@ -65,17 +65,7 @@ def remember(context: StorageContext, tokens: Mapping[str, str] | None = None) -
 
 
 def refuse_newer(context: StorageContext, folder: Path, name: str = "") -> None:
-    """Check that a folder holds what the context was read from or last saved as.
-
-    Parameters
-    ----------
-    name : what to call the folder in an error [its path]
-
-    Raises
-    ------
-    ConcurrentWriteError
-        If another process has saved an index of the context since then.
-    """
+    """Raise a `ConcurrentWriteError` if another process has saved an index of the context since this one last did."""
     path = folder / "index_store.json"
     if not path.exists():
         return

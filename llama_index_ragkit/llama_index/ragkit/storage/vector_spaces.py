@@ -188,23 +188,19 @@ def open_space(
 ) -> Steps[VectorSpace]:
     """Open a space of a stored index.
 
-    Parameters
-    ----------
-    trusted : whether a store of another generation is an error (False after an interrupted write: the records on the
-        server are then used)
+    A store of another generation is an error if the index is `trusted`; after an interrupted write the records on the
+    server are used.
     """
     found = stored_matrix(context, namespace)
     if found is not None and found.tag.get("uid") == tag["uid"]:
-        if found.tag == tag:
+        if found.tag == tag or not (records.outlives_the_process or trusted):
             return VectorSpace(name, found, records)
-        if not records.outlives_the_process and trusted:
+        if not records.outlives_the_process:
             raise HalfWrittenError(
                 f"The vector space {namespace!r} is of generation {found.tag.get('generation')}, the index of "
                 f"{tag['generation']}: the storage context was persisted only in part. Load an older copy, or "
                 "build the index again; llama_index.ragkit.persist() never leaves such a state."
             )
-        if not records.outlives_the_process:
-            return VectorSpace(name, found, records)
     if not records.outlives_the_process:
         raise MissingSpaceError(
             f"The storage context has no vector space {namespace!r}, which the index needs; it has "
