@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, CursorResult, Engine, text
 
-from llama_index.ragkit.sql.arrays import integer_array, parameters, rows_as_table, store
 from llama_index.ragkit.sql.engine import reading, writing
-from llama_index.ragkit.sql.tables import Tables
+from llama_index.ragkit.sql.tables import Tables, integer_array, parameters, rows_as_table, store
 from llama_index.ragkit.storage.graph.edges import (
     RECORD,
     SEGMENT,

@@ -16,9 +16,8 @@ from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
 from llama_index.ragkit.llm.sqlite_layout import key_hash
-from llama_index.ragkit.sql.arrays import bytes_array, text_array
 from llama_index.ragkit.sql.engine import is_joined, make_engine, reading, shown_url, writing
-from llama_index.ragkit.sql.tables import Tables
+from llama_index.ragkit.sql.tables import Tables, bytes_array, text_array
 
 __all__ = ["SQLKVStore"]
 

@@ -10,7 +10,6 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 from sqlalchemy import Engine, text
 
-from llama_index.ragkit.sql.arrays import integer_id
 from llama_index.ragkit.sql.engine import reading
 from llama_index.ragkit.sql.lexical_rows import (
     LEXICAL_COLUMNS,
@@ -21,6 +20,7 @@ from llama_index.ragkit.sql.lexical_rows import (
     StoredTexts,
 )
 from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores, times_among
+from llama_index.ragkit.sql.tables import integer_id
 from llama_index.ragkit.storage.labels import LABEL, CountedTexts, LabelledTexts, labels_in, passing_texts
 from llama_index.ragkit.text.lexical_blocks import PROGRAM_WORDS
 from llama_index.ragkit.text.lexical_index import (

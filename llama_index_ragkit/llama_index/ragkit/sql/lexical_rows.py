@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Row, text
 
-from llama_index.ragkit.sql.arrays import integer_id, parameters, rows_as_table, store
 from llama_index.ragkit.sql.lexical_records import (
     SPAN,
     Block,
@@ -32,7 +31,7 @@ from llama_index.ragkit.sql.lexical_records import (
     terms_in,
     without,
 )
-from llama_index.ragkit.sql.tables import Tables
+from llama_index.ragkit.sql.tables import Tables, integer_id, parameters, rows_as_table, store
 from llama_index.ragkit.storage.labels import LABEL
 from llama_index.ragkit.text.stems import language_bit, stem_masks
 

@@ -15,11 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
-from llama_index.core.vector_stores.types import (
-    BasePydanticVectorStore,
-    VectorStoreQuery,
-    VectorStoreQueryResult,
-)
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from sqlalchemy import URL, Engine, TextClause, func, make_url, select, text
 from sqlalchemy.orm import Session
 

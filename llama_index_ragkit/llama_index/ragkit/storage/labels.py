@@ -88,10 +88,7 @@ def labels_in(filters: MetadataFilters) -> Iterator[str]:
 
 
 def passing_texts(
-    part: Part,
-    counts: Mapping[str, int],
-    read: Callable[[Sequence[str]], tuple[Ints, Ints]],
-    most: int,
+    part: Part, counts: Mapping[str, int], read: Callable[[Sequence[str]], tuple[Ints, Ints]], most: int
 ) -> LabelledTexts | None:
     """The texts that pass a filter, and perhaps others; None where labels do not tell, or there may be too many.
 

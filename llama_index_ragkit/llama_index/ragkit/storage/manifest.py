@@ -74,8 +74,8 @@ class Manifest:
 
     def entries_of_documents(self, documents: Sequence[Document]) -> Steps[dict[str, NodeEntry]]:
         """All nodes of some documents."""
-        found = yield from self._records.get_many(_DOCUMENTS, [document.id_ for document in documents])
-        return (yield from self.entries_of(node_id for record in found.values() for node_id in record["node_ids"]))
+        node_ids = yield from self.nodes_of_documents(document.id_ for document in documents)
+        return (yield from self.entries_of(node_ids))
 
     def documents(self) -> Steps[dict[str, RefDocInfo]]:
         """Documents that have nodes, with the metadata of the first."""

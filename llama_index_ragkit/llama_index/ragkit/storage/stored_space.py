@@ -17,11 +17,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from llama_index.core.vector_stores.types import (
-    BasePydanticVectorStore,
-    FilterOperator,
-    MetadataFilter,
-)
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, FilterOperator, MetadataFilter
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import HalfWrittenError, StorageError
