@@ -1,5 +1,4 @@
-"""Tables in SQLite and PostgreSQL, created when a database is first used, by however many processes at once; many rows as
-the parameters of one statement.
+"""Tables in SQLite and PostgreSQL, created when a database is first used, and many rows as parameters of a statement.
 
 For PostgreSQL an array is passed as text: psycopg would write its elements one by one in Python, which took half of the
 time of a build.
