@@ -217,10 +217,8 @@ class ExternalVectorStore(ShortRepr):
 
         Parameters
         ----------
-        ids : of the rows
         documents : ref_doc_ids of the rows ("None" for none), for a store that does not delete by row
         stay : the other nodes of those documents, which must be written to such a store again
-        vectors_of : the vectors of nodes by id
         """
         documents = sorted(documents)
         then = "They are still in the index. Remove the cause, then delete them again."
@@ -247,11 +245,12 @@ class ExternalVectorStore(ShortRepr):
         own: MetadataFilter | None = None,
         filters: MetadataFilters | None = None,
     ) -> Steps[list[list[str]]]:
-        """Ids of the rows nearest to each of some vectors, without scores, whose meaning differs between stores.
+        """Ids of the rows nearest to each of some vectors, shape (n, dimension), searched for one after the other.
+
+        Scores are not given: their meaning differs between stores.
 
         Parameters
         ----------
-        vectors : shape (n, dimension); they are searched for one after the other, see :func:`search_at_once`
         own : a filter that the store applies if it has filters at all; it needs no quoting
         filters : a filter of the user's, of which the store checks what it can. The rows found need not pass it
         """
@@ -386,11 +385,6 @@ def _joined(own: MetadataFilter | None, filters: MetadataFilters | None) -> Meta
 def search_at_once(searches: Sequence[Callable[[], Steps[list[list[str]]]]]) -> Steps[list[list[str]]]:
     """The results of several searches together, some of which run beside each other.
 
-    While a store on a server works on one of them, the rows of another are read.
-
-    Raises
-    ------
-    StorageError
-        That of the first search that failed.
+    While a store on a server works on one of them, the rows of another are read. The first error is raised.
     """
     return [ids for each in (yield from gather(searches, AT_ONCE)) for ids in each.unwrap()]

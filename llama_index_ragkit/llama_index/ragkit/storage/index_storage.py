@@ -107,12 +107,7 @@ class IndexStorage(ABC):
 
     @immediate
     def arrays(self, source: str) -> Arrays:
-        """What was made of the records at the last commit, mapped from their file; none if there is nothing.
-
-        Parameters
-        ----------
-        source : what words were counted in
-        """
+        """What was made of the records at the last commit, mapped from their file; none if there is nothing."""
         return {}
 
     @immediate
@@ -137,11 +132,8 @@ class IndexStorage(ABC):
 
     @immediate  # noqa: B027
     def catch_up(self, *, abandoned: bool) -> None:
-        """Before a write, take up what other processes have written, and wait for one that is writing.
-
-        Parameters
-        ----------
-        abandoned : whether a write of this object has ended early
+        """Before a write, take up what other processes have written, and wait for one that is writing; `abandoned` says
+        whether a write of this object has ended early.
         """
 
     def recover(self) -> Steps[None]:
