@@ -230,14 +230,13 @@ def _sqlite(url: URL) -> Engine:
 
 
 @contextmanager
-def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> Iterator[Connection]:
+def reading(engine: Engine, *, single: bool = False) -> Iterator[Connection]:
     """A connection whose reads all see the same state of the database. Within a block of `snapshot` or `transaction`,
     it is the connection of the block.
 
     Parameters
     ----------
     single : for a single statement, which needs no transaction; on PostgreSQL this saves two round trips
-    latest : whether the state is the latest, even within a `snapshot` block
 
     Raises
     ------
@@ -245,7 +244,7 @@ def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> It
         If the database raises any error.
     """
     joined = _block(engine)
-    if joined is not None and (joined.writes or not latest):
+    if joined is not None:
         with joined.use() as connection:
             yield connection
         return

@@ -55,15 +55,10 @@ class Selection:
 EVERYTHING = Selection()
 
 
-def select_stored(
-    manifest: Manifest,
-    filters: MetadataFilters | None = None,
-    node_ids: Sequence[str] | None = None,
-    doc_ids: Sequence[str] | None = None,
-) -> Steps[Selection]:
-    """Which chunks of an index that is served from stores count."""
-    only = None if node_ids is None else list(dict.fromkeys(node_ids))
-    if doc_ids is not None:
-        of_documents = dict.fromkeys((yield from manifest.nodes_of_documents(doc_ids)))
+def select_stored(manifest: Manifest, given: Selection) -> Steps[Selection]:
+    """Which chunks of an index that is served from stores count: those of its documents are looked up by their ids."""
+    only = None if given.only is None else list(dict.fromkeys(given.only))
+    if given.documents is not None:
+        of_documents = dict.fromkeys((yield from manifest.nodes_of_documents(given.documents)))
         only = [node_id for node_id in (of_documents if only is None else only) if node_id in of_documents]
-    return Selection(filters, only)
+    return Selection(given.filters, only)
