@@ -269,15 +269,12 @@ class _Write:
             changes[node] = records, segments
             touched += [(node, segment) for segment in np.unique(segments).tolist()]
         parts = self._table.segments(touched)
-        before = {key: len(part) for key, part in parts.items()}
-        differences = {node: [joined([])] for node in sizes}
+        differences: dict[int, list[tuple[int, Records]]] = {node: [] for node in sizes}
         for node, segment in touched:
             old, (records, segments) = parts[node, segment], changes[node]
-            both = joined([old, records[segments == segment]])
-            _, new = merged(np.zeros(len(both), np.int64), both)
-            parts[node, segment] = new
-            sizes[node][segment] += len(new) - before[node, segment]
-            differences[node] += [new, old]
+            parts[node, segment] = new = _merged([old, records[segments == segment]])
+            sizes[node][segment] += len(new) - len(old)
+            differences[node] += [(1, new), (-1, old)]
         groups = {node: regrouped(leaves) for node, leaves in sizes.items()}
         absorbed = [(node, part) for node, group in groups.items() for found in group.values() for part in found]
         if missing := [key for key in absorbed if key not in parts]:
@@ -285,17 +282,16 @@ class _Write:
         for node, leaves in sizes.items():
             label, packed = rows[node][1], rows[node][2]
             here = {segment: parts[node, segment] for segment in leaves if (node, segment) in parts}
-            self._node(node, label, packed, leaves, here, groups[node], differences[node][1:])
+            self._node(node, label, packed, leaves, here, groups[node], differences[node])
 
     def _node(
         self, node: int, label: str, packed: bytes, leaves: Mapping[int, int], parts: dict[int, Records],
-        groups: Mapping[int, Sequence[int]], differences: Sequence[Records],
+        groups: Mapping[int, Sequence[int]], differences: Sequence[tuple[int, Records]],
     ) -> None:  # fmt: skip
         """Write the changed segments of a node, split anew or merged."""
         count = len(leaves)
         for parent, absorbed in groups.items():
-            together = joined([parts.pop(segment) for segment in absorbed])
-            _, parts[parent] = merged(np.zeros(len(together), np.int64), together)
+            parts[parent] = _merged([parts.pop(segment) for segment in absorbed])
             self._removed += [(node, segment) for segment in absorbed]
             count -= len(absorbed) - 1
         if 1 in parts:  # all of it in one row again
@@ -310,11 +306,16 @@ class _Write:
         self._stored.append((node, 1, count, label, _totals_after(packed, differences).tobytes()))
 
 
-def _totals_after(packed: bytes, differences: Sequence[Records]) -> Records:
-    """Totals after adding some segments and subtracting others, in turn."""
+def _merged(parts: Sequence[Records]) -> Records:
+    """The records of one node as they are in several parts."""
+    together = joined(parts)
+    return merged(np.zeros(len(together), np.int64), together)[1]
+
+
+def _totals_after(packed: bytes, differences: Sequence[tuple[int, Records]]) -> Records:
+    """Totals after adding (1) or subtracting (-1) records."""
     sums: dict[int, tuple[int, int]] = {}
-    signed = [(1, np.frombuffer(packed, TOTAL))]
-    signed += [(1 - 2 * (place % 2), totals_of(records)) for place, records in enumerate(differences)]
+    signed = [(1, np.frombuffer(packed, TOTAL)), *((sign, totals_of(records)) for sign, records in differences)]
     for sign, totals in signed:
         for kind, records, total in totals.tolist():
             known = sums.get(kind, (0, 0))
