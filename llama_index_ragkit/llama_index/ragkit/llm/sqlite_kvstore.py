@@ -229,17 +229,19 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         if not self._unclean or connection is None:
             return True
         connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}").fetchall()
+        self._unclean = False  # before: what is deleted meanwhile, over another connection, is for the next call
+        busy = True
         try:
             try:
                 sqlite_layout.rewrite(connection)
-                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                busy = bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error) and not sqlite_layout.is_readonly(error):
                     raise
                 busy = "locked" in str(error)  # else it is left to those who may write
         finally:
+            self._unclean |= busy
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * sqlite_layout.BUSY_SECONDS)}").fetchall()
-        self._unclean = bool(busy)
         if busy and self._cleaner is None:
             self._cleaner = threading.Thread(target=self._clean_later, args=(os.getpid(),), daemon=True)
             self._cleaner.start()
