@@ -275,11 +275,11 @@ def test_opening_reads_no_statement(large: GraphTwins, monkeypatch: pytest.Monke
 
 
 def test_a_question_sends_few_statements_to_the_graph(large: GraphTwins, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llama_index.ragkit.sql.graph_rows import SQLGraphReader
+    from llama_index.ragkit.sql.graph_rows import GraphTable
 
     calls = []
-    fetch = SQLGraphReader.fetch
-    monkeypatch.setattr(SQLGraphReader, "fetch", lambda *given, **more: calls.append(1) or fetch(*given, **more))
+    fetch = GraphTable.fetch
+    monkeypatch.setattr(GraphTable, "fetch", lambda *given, **more: calls.append(1) or fetch(*given, **more))
     large.stored.as_retriever().retrieve(QUESTIONS[0])
     assert 0 < len(calls) <= 9
 

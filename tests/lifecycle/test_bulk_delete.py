@@ -17,8 +17,7 @@ from tests.cases import Case, ask, chunks
 
 from llama_index.ragkit.llm.cache import SQLiteKVStore
 from llama_index.ragkit.steps import arun_steps, run_steps
-from llama_index.ragkit.storage.docstore import delete_from_docstore
-from llama_index.ragkit.storage.records import Records
+from llama_index.ragkit.storage.records import Records, delete_from_docstore
 
 CANARY = "Kilimanjaro"
 

@@ -36,13 +36,12 @@ from tests.together.stores import lancedb, postgres, qdrant
 
 from llama_index.ragkit import MatrixVectorStore, Records, SpaceRows
 from llama_index.ragkit.errors import ConfigurationError, HalfWrittenError, StorageError, UnsupportedStoreError
-from llama_index.ragkit.steps import arun_steps, run_steps
+from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
-from llama_index.ragkit.storage.selection import Selection
-from llama_index.ragkit.storage.stored_rows import SPACE, label_of
-from llama_index.ragkit.storage.stored_space import StoredSpace
+from llama_index.ragkit.storage.selection import EVERYTHING, Selection
+from llama_index.ragkit.storage.stored_space import SPACE, StoredSpace, label_of
 from llama_index.ragkit.vectors.filters import is_comparable, matches, relaxed, select
-from llama_index.ragkit.vectors.snapshot import Hits
+from llama_index.ragkit.vectors.snapshot import Hits, Snapshot
 
 
 class OfDocuments(MatrixVectorStore):
@@ -64,10 +63,16 @@ def records_of(uid: str, docstore: SimpleDocumentStore | None = None) -> Records
     return Records(docstore or SimpleDocumentStore(), f"method_{uid}")
 
 
+def candidates(
+    space: StoredSpace, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
+) -> Steps[Snapshot]:
+    return (yield from space.rows((yield from space.records_near(vector, wanted, selection))))
+
+
 def answer(
     space: StoredSpace, vector: NDArray[np.float32], k: int, filters: MetadataFilters | None = None
 ) -> list[str]:
-    found = run_steps(space.candidates(vector, k, Selection(filters)))
+    found = run_steps(candidates(space, vector, k, Selection(filters)))
     return found.search([vector], k)[0].ids
 
 
@@ -125,12 +130,12 @@ def test_rows_are_replaced_and_deleted_exactly(make: Callable[[], BasePydanticVe
     assert answer(space, new.vectors[2], 1) == ["r2"]
     assert np.array_equal(run_steps(space.fetch(["r2"])).matrix[0], new.vectors[2])
     run_steps(space.remove(["r2", "r11", "nowhere"]))
-    left = run_steps(space.candidates(new.vectors[2], 50))
+    left = run_steps(candidates(space, new.vectors[2], 50))
     assert sorted(left.ids) == sorted(f"r{i}" for i in range(20) if i not in (2, 11))
     again = StoredSpace("chunks", "u", store, records_of("u", docstore))
-    assert sorted(run_steps(again.candidates(new.vectors[2], 50)).ids) == sorted(left.ids)
+    assert sorted(run_steps(candidates(again, new.vectors[2], 50)).ids) == sorted(left.ids)
     run_steps(again.clear())
-    assert len(run_steps(again.candidates(new.vectors[2], 50))) == 0
+    assert len(run_steps(candidates(again, new.vectors[2], 50))) == 0
     assert count(store) == 0
 
 
@@ -143,11 +148,11 @@ def test_spaces_and_indexes_that_share_a_store_are_apart(make: Callable[[], Base
     vector = unit_rows(1, seed=5)[0]
     for i, space in enumerate(spaces):
         assert run_steps(space.fetch(["r1"])).ids == ["r1"]
-        assert len(run_steps(space.candidates(vector, 40))) == 40
+        assert len(run_steps(candidates(space, vector, 40))) == 40
         if make is not Approximate:
             assert answer(space, vector, 5) == exact(space_rows(40, seed=i), vector, 5)
     run_steps(spaces[0].clear())
-    assert [len(run_steps(space.candidates(vector, 50))) for space in spaces] == [0, 40, 40, 40]
+    assert [len(run_steps(candidates(space, vector, 50))) for space in spaces] == [0, 40, 40, 40]
 
 
 @each_store
@@ -194,7 +199,7 @@ def test_more_rows_are_asked_for_until_enough_pass() -> None:
     store = Approximate()
     space = StoredSpace("chunks", "u", store, records_of("u"))
     run_steps(space.put(space_rows(700)))
-    found = run_steps(space.candidates(unit_rows(1)[0], 50, Selection(all_of(where("year", 1903)))))
+    found = run_steps(candidates(space, unit_rows(1)[0], 50, Selection(all_of(where("year", 1903)))))
     assert len(found) >= 50
     assert store._asked == [100, 400, 1600]
 
@@ -340,7 +345,7 @@ def shared() -> tuple[Counting, StoredSpace]:
     space = StoredSpace("chunks", "o'brien/u", store, records_of("u", docstore))
     run_steps(space.put(space_rows(40)))
     run_steps(StoredSpace("topics", "u", store, records_of("u", docstore)).put(space_rows(900, seed=3, prefix="o")))
-    run_steps(space.candidates(unit_rows(1)[0], 30))
+    run_steps(candidates(space, unit_rows(1)[0], 30))
     store._asked.clear()
     return store, space
 
@@ -349,8 +354,8 @@ def test_a_lost_connection_is_an_error_and_the_next_question_is_filtered_as_befo
     store, space = shared()
     store._errors.append(ConnectionError("gone"))
     with pytest.raises(StorageError, match="gone"):
-        run_steps(space.candidates(unit_rows(1)[0], 30))
-    assert len(run_steps(space.candidates(unit_rows(1)[0], 30))) == 40
+        run_steps(candidates(space, unit_rows(1)[0], 30))
+    assert len(run_steps(candidates(space, unit_rows(1)[0], 30))) == 40
     assert len(store._asked) == 2
     assert all(each.filters[0].key == SPACE for each in store._asked)
 
@@ -359,7 +364,7 @@ def test_a_filter_that_a_store_does_not_have_is_checked_here_and_asked_for_again
     store, space = shared()
     for _ in range(2):
         store._errors.append(NotImplementedError("no filters"))
-        assert len(run_steps(space.candidates(unit_rows(1)[0], 30))) == 40
+        assert len(run_steps(candidates(space, unit_rows(1)[0], 30))) == 40
         assert [each is None for each in store._asked[:2]] == [False, True]
         store._asked.clear()
 
@@ -367,7 +372,7 @@ def test_a_filter_that_a_store_does_not_have_is_checked_here_and_asked_for_again
 def test_no_text_of_the_users_reaches_an_adapter_that_may_format_it() -> None:
     store, space = shared()
     town = all_of(where("town", "O'Brien"), where("year", 1903))
-    run_steps(space.candidates(unit_rows(1)[0], 30, Selection(town)))
+    run_steps(candidates(space, unit_rows(1)[0], 30, Selection(town)))
     given_to_others = {text for each in store._asked for part in each.filters for text in part.value}
     assert given_to_others == {label_of("o'brien/u", "chunks")}
     assert all(re.fullmatch("s[0-9a-f]{32}", text) for text in given_to_others)
@@ -428,7 +433,7 @@ def test_a_write_that_was_killed_is_repeated_without_doubles() -> None:
     run_steps(space.put(space_rows(8)))
     run_steps(space.settle())
     assert store.rows == 8
-    assert len(run_steps(space.candidates(unit_rows(1)[0], 20))) == 8
+    assert len(run_steps(candidates(space, unit_rows(1)[0], 20))) == 8
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -473,7 +478,7 @@ def test_a_space_lives_in_a_real_store(open_store: Any, tmp_path: Path) -> None:
                 assert answer(spaces[0], vector, 10, filters) == exact(rows, vector, 10, keep)
         run_steps(spaces[0].remove(rows.ids[:100]))
         vector = rows.vectors[3]
-        assert sorted(run_steps(spaces[0].candidates(vector, 30)).ids) == sorted(rows.ids[100:])
+        assert sorted(run_steps(candidates(spaces[0], vector, 30)).ids) == sorted(rows.ids[100:])
         run_steps(spaces[0].clear())
-        assert len(run_steps(spaces[0].candidates(vector, 30))) == 0
+        assert len(run_steps(candidates(spaces[0], vector, 30))) == 0
         assert answer(spaces[1], vector, 10) == exact(others, vector, 10)

@@ -49,13 +49,6 @@ def test_words_of_another_source_do_not_count_and_do_not_stay() -> None:
     assert run_steps(new("text", records).load()) == {}
 
 
-def test_what_an_earlier_version_stored_does_not_stay() -> None:
-    records = Records(SimpleDocumentStore(), "x")
-    run_steps(records.put("terms", [("a", {"words": "lamp"})]))
-    assert run_steps(new(records=records).load()) == {}
-    assert run_steps(records.get_all("terms")) == {}
-
-
 def test_records_are_smaller_than_their_words() -> None:
     records = Records(SimpleDocumentStore(), "x")
     words = " ".join(f"word{n % 97}" for n in range(60))

@@ -210,7 +210,7 @@ def test_rows_of_a_space_are_found_among_nearer_ones_of_others_whatever_was_aske
 
     def found(town: str | None = None) -> int:
         filters = None if town is None else MetadataFilters(filters=[MetadataFilter(key="town", value=town)])
-        return len(run_steps(space.candidates(VECTORS[0], 5, Selection(filters))))
+        return len(run_steps(space.records_near(VECTORS[0], 5, Selection(filters))))
 
     def fail(*_: Any) -> None:
         raise ConnectionError("gone")

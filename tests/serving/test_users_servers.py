@@ -220,7 +220,7 @@ def test_a_file_in_a_folder_that_may_only_be_read_is_opened_and_asked(given: Cas
         index = given.build(chunks("d", 3), storage_context=first)
         wanted = ask(index)
         first.records.engine.dispose()
-        first.records._records.file.close()  # type: ignore[union-attr]
+        first.records._records.close()  # type: ignore[union-attr]
 
         def reads() -> bool:
             os.setuid(65534)

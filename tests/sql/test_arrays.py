@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from llama_index.ragkit.sql import reading
-from llama_index.ragkit.sql.arrays import bytes_array, integer_array, text_array
+from llama_index.ragkit.sql.tables import bytes_array, integer_array, text_array
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 WRITTEN = {"text": text_array, "bytea": bytes_array, "bigint": integer_array}

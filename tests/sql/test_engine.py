@@ -18,7 +18,7 @@ from llama_index.ragkit.index.description import ObjectDescription
 from llama_index.ragkit.short_repr import ReprText, ShortRepr
 from llama_index.ragkit.sql import SQLKVStore, make_engine, reading, storage_context, writing
 from llama_index.ragkit.sql import engine as engine_module
-from llama_index.ragkit.sql.stores import find_stores
+from llama_index.ragkit.sql.context import find_stores
 
 
 def make_table(engine: Engine) -> None:

@@ -137,13 +137,14 @@ def test_a_row_that_another_writer_removes_is_written_again(graph, engine):
 
 _WRITER = """
 import sys, time
-from llama_index.ragkit.sql import make_engine, writing
+from llama_index.ragkit.sql import make_engine
+from llama_index.ragkit.sql.engine import transaction
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 engine = make_engine(sys.argv[1])
 graph = SQLGraphRows(engine, "one")
-with writing(engine) as connection:
-    graph.change_in(connection, EdgeChange.of([(i, 2, 0, 0, 1) for i in range(100)]), {})
+with transaction(engine):
+    graph.change(EdgeChange.of([(i, 2, 0, 0, 1) for i in range(100)]), {})
     print("written", flush=True)
     time.sleep(600)
 """
@@ -168,7 +169,7 @@ def test_sqlite_finds_rows_by_their_nodes(tmp_path):
     with writing(engine) as connection:
         table, nodes = GraphTable(connection, 1), np.array([7])
         event.listen(connection, "before_cursor_execute", lambda *call: sent.append(call[2:4]))
-        table.frontier(nodes, nodes)
+        table.fetch(nodes, np.array([8]))
         table.lock(nodes, [""])
         table.sizes(nodes)
         table.segments([(7, 2)])

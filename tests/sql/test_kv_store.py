@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -246,7 +247,7 @@ def test_a_tenant_is_dropped_in_one_call(store: SQLKVStore, tmp_path: Path) -> N
 
 def test_a_thousand_tenants_share_the_tables(store: SQLKVStore) -> None:
     for i in range(1000):
-        SQLKVStore(store.engine, tenant=f"t{i}")._records.put_all([("k", {"i": i})], "data", 1)
+        SQLKVStore(store.engine, tenant=f"t{i}").put("k", {"i": i})
     names = (
         "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
         if store.engine.dialect.name == "sqlite"
@@ -317,6 +318,27 @@ def test_nothing_of_deleted_values_is_left_in_the_file(tmp_path: Path) -> None:
     assert store.delete_all(f"{CANARY}{i}" for i in range(300)) == 300
     assert on_disk(tmp_path) == []
     assert len(store.get_all()) == 300
+
+
+def test_what_is_deleted_while_the_file_is_cleaned_is_removed_by_the_next_call(tmp_path: Path) -> None:
+    store = SQLKVStore(f"sqlite:///{tmp_path}/x.db")
+    store.put_all([("a", {"text": "a"}), (CANARY, {"text": CANARY})])
+    store.delete_all(["a"], clean=False)
+    file: Any = store._records
+    own = file._connection
+
+    def execute(statement: str) -> Any:
+        rows = own.execute(statement).fetchall()
+        if "checkpoint" in statement:
+            store.delete_all([CANARY], clean=False)
+        return SimpleNamespace(fetchone=lambda: rows[0], fetchall=lambda: rows)
+
+    file._connection = SimpleNamespace(execute=execute)
+    assert store.clean()
+    file._connection = own
+    assert on_disk(tmp_path)
+    assert store.clean()
+    assert on_disk(tmp_path) == []
 
 
 def test_an_extraction_cache_changes_its_entries_in_the_database(url: str) -> None:

@@ -1,6 +1,7 @@
 """Names looked up in a database are those that `KnownNames` finds among all of them."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -54,9 +55,11 @@ def found(known, question, names, **options):
 def looked_up(graph, question, names, seen=None):
     """What is found among the candidates, as :func:`found` has it."""
     of = {content_number(0, name): name for name in names}
+    calls = []
     with graph.reader() as reader:
-        given = candidates(reader, lookups(question), seen is not None)
-        assert reader.calls == 2
+        counted = SimpleNamespace(fetch=lambda *asked: calls.append(1) or reader.fetch(*asked))
+        given = candidates(counted, lookups(question), seen is not None)
+    assert len(calls) == 2
     chosen = [of[node] for node in given.nodes.tolist()]
     allowed = {} if seen is None else {"seen": lambda row: chosen[row] in seen}
     return found(KnownNames(chosen), question, chosen, unspecific=given.unspecific, **allowed)

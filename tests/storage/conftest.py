@@ -9,9 +9,9 @@ from tests.sql.conftest import database
 
 from llama_index.ragkit import MatrixVectorStore
 from llama_index.ragkit.sql import make_engine
-from llama_index.ragkit.sql.stores import SQLStores
+from llama_index.ragkit.sql.context import SQLStores
 from llama_index.ragkit.storage.interface import Stores
-from llama_index.ragkit.storage.local_stores import LocalStores
+from llama_index.ragkit.storage.local_storage import LocalStores
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])

@@ -3,7 +3,7 @@
 import pytest
 from llama_index.core.storage.kvstore import SimpleKVStore
 
-from llama_index.ragkit.storage.docstore import delete_keys, get_keys
+from llama_index.ragkit.storage.records import delete_keys, get_keys
 
 
 def test_a_store_in_this_process_is_read_and_written_without_a_request() -> None:

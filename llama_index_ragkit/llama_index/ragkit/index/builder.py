@@ -186,7 +186,7 @@ class Builder(ABC, Generic[Config, State]):
         ----------
         few : see the attribute, which is the default
         """
-        found = yield from select_stored(self.storage.manifest, given.filters, given.only, given.documents)
+        found = yield from select_stored(self.storage.manifest, given)
         if found.filters is None:
             return found
         if found.only is None:

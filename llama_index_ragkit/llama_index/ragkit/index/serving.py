@@ -17,8 +17,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.lock import WriterLock
-from llama_index.ragkit.sql.context import SQLStorageContext
-from llama_index.ragkit.sql.stores import find_stores
+from llama_index.ragkit.sql.context import SQLStorageContext, find_stores
 from llama_index.ragkit.steps import Steps, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.local_storage import LocalIndexStorage

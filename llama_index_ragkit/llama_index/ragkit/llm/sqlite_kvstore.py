@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION
@@ -103,6 +103,14 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
                     connection.execute("ROLLBACK")
                 raise
 
+    def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
+        """A connection to read values by."""
+        return self._using()
+
+    def _writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """A connection to write values by, in a transaction."""
+        return self._transaction()
+
     def close(self) -> None:
         """Close the file; the next use opens it again. A store in memory is emptied."""
         with self._lock:
@@ -112,13 +120,13 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
 
     def get_many(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
         """The values of those keys that exist, in the order of `keys`."""
-        with self._using() as connection:
+        with self._reading() as connection:
             rows = sqlite_layout.find_many(connection, list(keys), collection)
         return {key: json.loads(value) for key, value in rows.items()}
 
     def get_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
         """All values of a collection by key, in the order of the keys."""
-        with self._using() as connection:
+        with self._reading() as connection:
             rows = sqlite_layout.find_all(connection, collection)
         return {key: json.loads(value) for key, value in rows}
 
@@ -133,7 +141,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         The bytes of values that are replaced are removed from the log by the next delete or :meth:`clean`.
         """
         rows = [(key, json.dumps(value)) for key, value in kv_pairs]
-        with self._transaction() as connection:
+        with self._writing() as connection:
             for key, value in rows:
                 self._unclean |= sqlite_layout.put(connection, key, value, collection)
 
@@ -144,7 +152,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         ----------
         clean : whether the log is emptied afterwards; otherwise :meth:`clean` must be called
         """
-        with self._transaction() as connection:
+        with self._writing() as connection:
             found = sum(sqlite_layout.empty(connection, key, collection) for key in keys)
             self._unclean |= found > 0
         if clean and found:
@@ -153,7 +161,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
 
     def collections(self) -> list[str]:
         """The names of all collections that have values."""
-        with self._using() as connection:
+        with self._reading() as connection:
             return sqlite_layout.collections_of(connection)
 
     def drop(self, doomed: Callable[[str], bool]) -> int:
@@ -161,7 +169,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
 
         :meth:`clean` must be called afterwards.
         """
-        with self._transaction() as connection:
+        with self._writing() as connection:
             found = sum(
                 sqlite_layout.empty(connection, key, collection)
                 for collection in filter(doomed, sqlite_layout.collections_of(connection))
@@ -174,16 +182,16 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
     ) -> dict[str, CacheEntry | None]:
         """Read, change and write entries in one transaction."""
-        with self._transaction() as connection:
-            after, gone = sqlite_layout.update(connection, changes, collection)
-            self._unclean |= gone
+        after = self._update(changes, collection)
         if any(value is None for value in after.values()):
             self.clean()
         return after
 
-    def has_deleted(self) -> None:
-        """Values were deleted or replaced through another connection: :meth:`clean` has something to do."""
-        self._unclean = True
+    def _update(self, changes: Mapping[str, EntryChange], collection: str) -> dict[str, CacheEntry | None]:
+        with self._writing() as connection:
+            after, gone = sqlite_layout.update(connection, changes, collection)
+            self._unclean |= gone
+        return after
 
     def check_writable(self) -> None:
         """Check that values may be written.
@@ -221,17 +229,19 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         if not self._unclean or connection is None:
             return True
         connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}").fetchall()
+        self._unclean = False  # before: what is deleted meanwhile, over another connection, is for the next call
+        busy = True
         try:
             try:
                 sqlite_layout.rewrite(connection)
-                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                busy = bool(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error) and not sqlite_layout.is_readonly(error):
                     raise
                 busy = "locked" in str(error)  # else it is left to those who may write
         finally:
+            self._unclean |= busy
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * sqlite_layout.BUSY_SECONDS)}").fetchall()
-        self._unclean = bool(busy)
         if busy and self._cleaner is None:
             self._cleaner = threading.Thread(target=self._clean_later, args=(os.getpid(),), daemon=True)
             self._cleaner.start()

@@ -1,8 +1,8 @@
-"""`storage_context`: everything that indexes store, in one database."""
+"""`storage_context`: everything that indexes store, in one database, and the vector stores of those served from it."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,19 +21,28 @@ from sqlalchemy import URL, Engine
 
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.sql.engine import in_turn, snapshot, transaction
+from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.sql.kv_store import SQLKVStore
-from llama_index.ragkit.sql.stores import find_stores
-from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory, VectorStoreOnDemand
+from llama_index.ragkit.sql.lexical_index import SQLLexicalIndex
+from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory, VectorStoreOnDemand, share_engine
 from llama_index.ragkit.sql.vector_urls import vector_factory
 from llama_index.ragkit.steps import Steps, arun_steps, call, offload, run_steps
 from llama_index.ragkit.storage.commits import all_left
 from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.opening import CHUNKS, DEFAULT, find_external_store, open_records
+from llama_index.ragkit.storage.records import Records
+from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.storage.struct import DerivedStruct
 
-__all__ = ["SQLDocumentStore", "SQLStorageContext", "storage_context"]
+__all__ = ["SQLDocumentStore", "SQLStorageContext", "SQLStores", "find_stores", "storage_context"]
 
 _read: ContextVar[Mapping[str, Any] | None] = ContextVar("ragkit_read_documents", default=None)
+
+_HOW = (
+    "The index keeps its records in an SQL database and its vectors in vector stores: open it with "
+    "llama_index.ragkit.sql.storage_context(url, vectors=...)"
+)
 
 VectorStores = VectorStoreFactory | Mapping[str, BasePydanticVectorStore]
 
@@ -43,37 +52,21 @@ class SQLDocumentStore(KVDocumentStore):
 
     Before core stores a node, it reads the entry of the node's document: one round trip a node, which takes most of a
     write if nodes are documents of their own. Here one statement reads all of these entries.
-
-    Parameters
-    ----------
-    records : the key-value store in the database
     """
 
     def __init__(self, records: SQLKVStore) -> None:
         super().__init__(records)
         self._records = records
 
-    def add_documents(
-        self,
-        docs: Sequence[BaseNode],
-        allow_update: bool = True,
-        batch_size: int | None = None,
-        store_text: bool = True,
-    ) -> None:
+    def add_documents(self, docs: Sequence[BaseNode], *args: Any, **kwargs: Any) -> None:
         """As in `KVDocumentStore`."""
         with _having(self._records.get_many(_documents_of(docs), docstore_tables(self).ref_docs)):
-            super().add_documents(docs, allow_update, batch_size, store_text)
+            super().add_documents(docs, *args, **kwargs)
 
-    async def async_add_documents(
-        self,
-        docs: Sequence[BaseNode],
-        allow_update: bool = True,
-        batch_size: int | None = None,
-        store_text: bool = True,
-    ) -> None:
+    async def async_add_documents(self, docs: Sequence[BaseNode], *args: Any, **kwargs: Any) -> None:
         """As in `KVDocumentStore`."""
         with _having(await self._records.aget_many(_documents_of(docs), docstore_tables(self).ref_docs)):
-            await super().async_add_documents(docs, allow_update, batch_size, store_text)
+            await super().async_add_documents(docs, *args, **kwargs)
 
     def get_ref_doc_info(self, ref_doc_id: str) -> RefDocInfo | None:
         """As in `KVDocumentStore`."""
@@ -168,6 +161,72 @@ class SQLStorageContext(StorageContext):
                 entries = yield from Manifest(open_records(self, index_cls.method, struct)).entries()
                 documents = {entry.ref_doc_id or "None" for entry in entries.values()}
                 yield from store.delete(list(entries), documents, (), lambda _: np.empty((0, 0), np.float32))
+
+
+@dataclass(frozen=True)
+class SQLStores:
+    """The :class:`~llama_index.ragkit.storage.interface.Stores` of an index in a database."""
+
+    engine: Engine = field(repr=False)  # shows the query of its URL
+    scope: str
+    vector_store: Callable[[str], BasePydanticVectorStore]
+
+    def graph(self) -> SQLGraphRows:
+        """The graph of the index; creates its table."""
+        rows = SQLGraphRows(self.engine, self.scope)
+        rows.create()
+        return rows
+
+    def words(self) -> SQLLexicalIndex:
+        """The words of the index."""
+        return SQLLexicalIndex(self.engine, self.scope)
+
+    def spaces(self, names: Iterable[str], records: Records) -> dict[str, StoredSpace]:
+        """The vector spaces of the index."""
+        return {name: StoredSpace(name, self.scope, self.vector_store(name), records) for name in names}
+
+    def connect(self, store: BasePydanticVectorStore) -> None:
+        """Let a user's vector store use the connections of this database, where it can."""
+        share_engine(store, self.engine)
+
+    def transaction(self) -> Steps[AbstractContextManager[None]]:
+        """A block that makes all of its writes, or none if it raises."""
+        return (yield from in_turn(transaction, self.engine))
+
+    def snapshot(self) -> Steps[AbstractContextManager[None]]:
+        """A block whose reads all see the same state of the database."""
+        return (yield from in_turn(snapshot, self.engine))
+
+    def drop(self) -> None:
+        """Delete the graph and the words of the index."""
+        self.graph().drop()
+        self.words().drop()
+
+
+def find_stores(context: StorageContext, method: str, uid: str) -> SQLStores:
+    """The stores of an index in a storage context."""
+    records = docstore_tables(context.docstore).kvstore
+    if not isinstance(records, SQLKVStore):
+        raise ConfigurationError(f"{_HOW}. The records of this context are in a {type(records).__name__}.")
+
+    def vector_store(space: str) -> BasePydanticVectorStore:
+        found = context.space_store(space) if isinstance(context, SQLStorageContext) else None
+        found = found or context.vector_stores.get(space) or _default(context, space)
+        if found is None:
+            raise ConfigurationError(
+                f"{_HOW}. This context has no vector store for {space!r}; it has "
+                f"{sorted(name for name in context.vector_stores if name != DEFAULT) or 'none'}."
+            )
+        share_engine(found, records.engine)
+        return found
+
+    return SQLStores(records.engine, f"{records.tenant}/{method}_{uid}", vector_store)
+
+
+def _default(context: StorageContext, space: str) -> BasePydanticVectorStore | None:
+    """The store that the context was made with, which serves the chunks; core's own is not used."""
+    default = context.vector_stores.get(DEFAULT)
+    return default if space == CHUNKS and not isinstance(default, SimpleVectorStore) else None
 
 
 def storage_context(

@@ -230,14 +230,13 @@ def _sqlite(url: URL) -> Engine:
 
 
 @contextmanager
-def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> Iterator[Connection]:
+def reading(engine: Engine, *, single: bool = False) -> Iterator[Connection]:
     """A connection whose reads all see the same state of the database. Within a block of `snapshot` or `transaction`,
     it is the connection of the block.
 
     Parameters
     ----------
     single : for a single statement, which needs no transaction; on PostgreSQL this saves two round trips
-    latest : whether the state is the latest, even within a `snapshot` block
 
     Raises
     ------
@@ -245,7 +244,7 @@ def reading(engine: Engine, *, single: bool = False, latest: bool = False) -> It
         If the database raises any error.
     """
     joined = _block(engine)
-    if joined is not None and (joined.writes or not latest):
+    if joined is not None:
         with joined.use() as connection:
             yield connection
         return
@@ -264,11 +263,6 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
     On SQLite it is the only writer from the start. On PostgreSQL it sees what others commit meanwhile (READ COMMITTED),
     and locks the rows that it writes. Within a block of `transaction` it is part of that transaction.
-
-    Raises
-    ------
-    StorageError
-        From any error of the database.
     """
     joined = _block(engine)
     if joined is not None and joined.writes:
@@ -302,13 +296,7 @@ def transaction(engine: Engine) -> Iterator[None]:
 
 
 def in_turn(block: Block, engine: Engine) -> Steps[AbstractContextManager[None]]:
-    """A block of `snapshot` or `transaction` that can be entered at once: waits until there is a connection for it.
-
-    Raises
-    ------
-    StorageError
-        If none becomes free while the engine waits.
-    """
+    """A block of `snapshot` or `transaction` that can be entered at once: waits until there is a connection for it."""
     slots = _slots.get(engine)
     if slots is None or is_joined(engine):
         return block(engine)

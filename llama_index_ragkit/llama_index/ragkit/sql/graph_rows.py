@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, CursorResult, Engine, text
 
-from llama_index.ragkit.sql.arrays import integer_array, parameters, rows_as_table, store
 from llama_index.ragkit.sql.engine import reading, writing
-from llama_index.ragkit.sql.tables import Tables
+from llama_index.ragkit.sql.tables import Tables, integer_array, parameters, rows_as_table, store
 from llama_index.ragkit.storage.graph.edges import (
     RECORD,
     SEGMENT,
@@ -40,7 +39,7 @@ from llama_index.ragkit.storage.graph.edges import (
 )
 from llama_index.ragkit.storage.graph.interface import NodeRows
 
-__all__ = ["GraphTable", "SQLGraphReader", "SQLGraphRows"]
+__all__ = ["GraphTable", "SQLGraphRows"]
 
 Ints = NDArray[np.int64]
 
@@ -59,26 +58,20 @@ Row = tuple[int, int, int, str, bytes]
 """Node, segment, leaves, label, records or totals."""
 
 
-def _tables(blob: str, end: str = "") -> Tables:
-    return Tables(
+def _table(blob: str, end: str = "") -> str:
+    return (
         f"CREATE TABLE IF NOT EXISTS {_TABLE} (graph BIGINT NOT NULL, node BIGINT NOT NULL, segment BIGINT NOT NULL, "
         f"leaves INTEGER NOT NULL, label TEXT NOT NULL, packed {blob} NOT NULL, "
         f"PRIMARY KEY (graph, node, segment)){end}"
     )
 
 
-_SQLITE, _POSTGRESQL = _tables("BLOB", " WITHOUT ROWID"), _tables("BYTEA")
+_TABLES = Tables(_table("BYTEA"), sqlite=[_table("BLOB", " WITHOUT ROWID")])
 
 
 @dataclass(frozen=True)
 class GraphTable:
-    """The rows of one graph, within a transaction.
-
-    Attributes
-    ----------
-    connection : in the transaction
-    graph : the number of the graph in its rows
-    """
+    """The rows of one graph, within a transaction."""
 
     connection: Connection
     graph: int
@@ -98,14 +91,31 @@ class GraphTable:
     def _array(self, nodes: Ints) -> str:
         return json.dumps(nodes.tolist()) if self._is_sqlite else integer_array(nodes.tolist())
 
-    def frontier(self, nodes: Ints, whole: Ints) -> Sequence[Any]:
-        """The first rows of some nodes, the further rows of others."""
-        return self._run(
+    def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
+        """See :class:`~llama_index.ragkit.storage.graph.interface.GraphReader`; one statement."""
+        asked = np.concatenate([np.asarray(nodes, np.int64), np.asarray(whole, np.int64)])
+        place = dict(zip(asked.tolist(), range(len(asked)), strict=True))
+        found = self._run(
             f"SELECT {_READ} FROM {_TABLE} WHERE segment = 1 AND {self._among('nodes')} "
             f"UNION ALL SELECT {_READ} FROM {_TABLE} WHERE segment > 1 AND {self._among('whole')}",
-            nodes=self._array(nodes),
-            whole=self._array(whole),
+            nodes=self._array(asked[: len(nodes)]),
+            whole=self._array(asked[len(nodes) :]),
         ).all()
+        further, labels = np.zeros(len(asked), np.int64), [""] * len(asked)
+        totals: dict[int, Records] = {}
+        owners, blobs = [], []
+        for node, _, leaves, label, packed in sorted(found, key=lambda row: (place[row[0]], row[1])):
+            i = place[node]
+            labels[i] = label
+            if leaves:
+                further[i], totals[node] = leaves, np.frombuffer(packed, TOTAL)
+            else:
+                owners.append(i)
+                blobs.append(packed)
+        sizes = np.array([len(blob) // RECORD.itemsize for blob in blobs], np.int64)
+        rows = np.repeat(np.array(owners, np.int64), sizes)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(asked)))]).astype(np.int64)
+        return NodeRows(asked, further, labels, indptr, unpacked(blobs), totals)
 
     def lock(self, nodes: Ints, labels: Sequence[str]) -> dict[int, tuple[int, str, bytes]]:
         """The first rows of nodes, which no other transaction can change from then on; missing ones may be inserted.
@@ -162,49 +172,8 @@ class GraphTable:
         self._run(f"DELETE FROM {_TABLE} WHERE graph = :graph")
 
 
-class SQLGraphReader:
-    """Reads from one state of a graph.
-
-    Attributes
-    ----------
-    calls : number of statements sent
-    """
-
-    def __init__(self, table: GraphTable) -> None:
-        self._table = table
-        self.calls = 0
-
-    def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
-        """See :class:`~llama_index.ragkit.storage.graph.interface.GraphReader`; one statement."""
-        asked = np.concatenate([np.asarray(nodes, np.int64), np.asarray(whole, np.int64)])
-        place = dict(zip(asked.tolist(), range(len(asked)), strict=True))
-        self.calls += 1
-        found = self._table.frontier(asked[: len(nodes)], asked[len(nodes) :])
-        further, labels = np.zeros(len(asked), np.int64), [""] * len(asked)
-        totals: dict[int, Records] = {}
-        owners, blobs = [], []
-        for node, _, leaves, label, packed in sorted(found, key=lambda row: (place[row[0]], row[1])):
-            i = place[node]
-            labels[i] = label
-            if leaves:
-                further[i], totals[node] = leaves, np.frombuffer(packed, TOTAL)
-            else:
-                owners.append(i)
-                blobs.append(packed)
-        sizes = np.array([len(blob) // RECORD.itemsize for blob in blobs], np.int64)
-        rows = np.repeat(np.array(owners, np.int64), sizes)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(asked)))]).astype(np.int64)
-        return NodeRows(asked, further, labels, indptr, unpacked(blobs), totals)
-
-
 class SQLGraphRows:
-    """The graph of one index.
-
-    Parameters
-    ----------
-    engine : see :func:`~llama_index.ragkit.sql.make_engine`; the table is created by :meth:`create`
-    uid : the index; others in the same database are not seen
-    """
+    """The graph of one index."""
 
     def __init__(self, engine: Engine, uid: str) -> None:
         self._engine = engine
@@ -212,25 +181,20 @@ class SQLGraphRows:
 
     def create(self) -> None:
         """Create the table, unless it exists."""
-        tables = _SQLITE if self._engine.dialect.name == "sqlite" else _POSTGRESQL
-        tables.make(self._engine)
+        _TABLES.make(self._engine)
 
     @contextmanager
-    def reader(self) -> Iterator[SQLGraphReader]:
+    def reader(self) -> Iterator[GraphTable]:
         """A reader that sees one state of the graph, whatever is written meanwhile."""
         with reading(self._engine) as connection:
-            yield SQLGraphReader(GraphTable(connection, self._number))
+            yield GraphTable(connection, self._number)
 
     def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
         """See :meth:`~llama_index.ragkit.storage.graph.interface.GraphRows.change`; a transaction of its own."""
-        with writing(self._engine) as connection:
-            self.change_in(connection, change, labels)
-
-    def change_in(self, connection: Connection, change: EdgeChange, labels: Mapping[int, str]) -> None:
-        """As :meth:`change`, within a transaction of the caller."""
         nodes = np.unique(change.nodes)
         if len(nodes):
-            _Write(GraphTable(connection, self._number)).run(nodes, change, labels)
+            with writing(self._engine) as connection:
+                _Write(GraphTable(connection, self._number)).run(nodes, change, labels)
 
     def whole(self) -> NodeRows | None:
         """None: the rows stay in the database."""
@@ -238,8 +202,7 @@ class SQLGraphRows:
 
     def drop(self) -> None:
         """Remove the graph; other indexes keep theirs."""
-        self.create()
-        with writing(self._engine) as connection:
+        with _TABLES.writing(self._engine) as connection:
             GraphTable(connection, self._number).drop()
 
 
@@ -306,15 +269,12 @@ class _Write:
             changes[node] = records, segments
             touched += [(node, segment) for segment in np.unique(segments).tolist()]
         parts = self._table.segments(touched)
-        before = {key: len(part) for key, part in parts.items()}
-        differences = {node: [joined([])] for node in sizes}
+        differences: dict[int, list[tuple[int, Records]]] = {node: [] for node in sizes}
         for node, segment in touched:
             old, (records, segments) = parts[node, segment], changes[node]
-            both = joined([old, records[segments == segment]])
-            _, new = merged(np.zeros(len(both), np.int64), both)
-            parts[node, segment] = new
-            sizes[node][segment] += len(new) - before[node, segment]
-            differences[node] += [new, old]
+            parts[node, segment] = new = _merged([old, records[segments == segment]])
+            sizes[node][segment] += len(new) - len(old)
+            differences[node] += [(1, new), (-1, old)]
         groups = {node: regrouped(leaves) for node, leaves in sizes.items()}
         absorbed = [(node, part) for node, group in groups.items() for found in group.values() for part in found]
         if missing := [key for key in absorbed if key not in parts]:
@@ -322,17 +282,16 @@ class _Write:
         for node, leaves in sizes.items():
             label, packed = rows[node][1], rows[node][2]
             here = {segment: parts[node, segment] for segment in leaves if (node, segment) in parts}
-            self._node(node, label, packed, leaves, here, groups[node], differences[node][1:])
+            self._node(node, label, packed, leaves, here, groups[node], differences[node])
 
     def _node(
         self, node: int, label: str, packed: bytes, leaves: Mapping[int, int], parts: dict[int, Records],
-        groups: Mapping[int, Sequence[int]], differences: Sequence[Records],
+        groups: Mapping[int, Sequence[int]], differences: Sequence[tuple[int, Records]],
     ) -> None:  # fmt: skip
         """Write the changed segments of a node, split anew or merged."""
         count = len(leaves)
         for parent, absorbed in groups.items():
-            together = joined([parts.pop(segment) for segment in absorbed])
-            _, parts[parent] = merged(np.zeros(len(together), np.int64), together)
+            parts[parent] = _merged([parts.pop(segment) for segment in absorbed])
             self._removed += [(node, segment) for segment in absorbed]
             count -= len(absorbed) - 1
         if 1 in parts:  # all of it in one row again
@@ -347,11 +306,16 @@ class _Write:
         self._stored.append((node, 1, count, label, _totals_after(packed, differences).tobytes()))
 
 
-def _totals_after(packed: bytes, differences: Sequence[Records]) -> Records:
-    """Totals after adding some segments and subtracting others, in turn."""
+def _merged(parts: Sequence[Records]) -> Records:
+    """The records of one node as they are in several parts."""
+    together = joined(parts)
+    return merged(np.zeros(len(together), np.int64), together)[1]
+
+
+def _totals_after(packed: bytes, differences: Sequence[tuple[int, Records]]) -> Records:
+    """Totals after adding (1) or subtracting (-1) records."""
     sums: dict[int, tuple[int, int]] = {}
-    signed = [(1, np.frombuffer(packed, TOTAL))]
-    signed += [(1 - 2 * (place % 2), totals_of(records)) for place, records in enumerate(differences)]
+    signed = [(1, np.frombuffer(packed, TOTAL)), *((sign, totals_of(records)) for sign, records in differences)]
     for sign, totals in signed:
         for kind, records, total in totals.tolist():
             known = sums.get(kind, (0, 0))

@@ -3,22 +3,21 @@
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-from weakref import WeakKeyDictionary
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+from weakref import WeakKeyDictionary, ref
 
 from llama_index.core.storage.kvstore.types import DEFAULT_BATCH_SIZE, DEFAULT_COLLECTION
 from sqlalchemy import URL, Connection, Engine, Row, text
 
 from llama_index.ragkit.errors import ConfigurationError, StorageError
 from llama_index.ragkit.forks import ProcessLock
-from llama_index.ragkit.llm import sqlite_layout
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore, CacheEntry, EntryChange
 from llama_index.ragkit.llm.sqlite_kvstore import SQLiteKVStore
 from llama_index.ragkit.llm.sqlite_layout import key_hash
-from llama_index.ragkit.sql.arrays import bytes_array, text_array
 from llama_index.ragkit.sql.engine import is_joined, make_engine, reading, shown_url, writing
-from llama_index.ragkit.sql.tables import Tables
+from llama_index.ragkit.sql.tables import Tables, bytes_array, text_array
 
 __all__ = ["SQLKVStore"]
 
@@ -55,6 +54,7 @@ _LOCK = text(
     f"""SELECT key, value FROM ragkit_records WHERE {_HERE} AND hash = ANY(CAST(:hashes AS bytea[]))
     ORDER BY hash FOR UPDATE"""
 )
+_DROP = text("DELETE FROM ragkit_records WHERE tenant = :tenant")
 _WRITE_NOTHING = text("UPDATE ragkit_records SET value = value WHERE false")  # fails where nothing may be written
 # Each tenant is found from the one before, so that the rows between are not read.
 _TENANTS = text(
@@ -65,69 +65,47 @@ _TENANTS = text(
 
 _SEPARATOR = "\x1f"  # between tenant and collection; neither may contain it
 
-_files: "WeakKeyDictionary[Engine, SQLiteKVStore]" = WeakKeyDictionary()
-_files_lock = ProcessLock()
 _STORABLE = re.compile(f"[^\0\ud800-\udfff{_SEPARATOR}]*")
 
 
 class _PostgresRecords:
-    """JSON records by tenant, collection and key, in one table for all tenants and collections.
+    """JSON records by name and key, in one table for all tenants and collections.
 
     A row is found by a hash of its key, since keys may be longer than an index entry of PostgreSQL. Values are JSON
     text, since the type JSONB changes numbers and the order of keys. Many rows travel as arrays in one statement, so
     that more rows cost no more round trips. Rows are locked in the order of their hashes, so that writers never wait
     for each other in a circle.
 
-    The methods are those of :class:`~llama_index.ragkit.llm.bulk_kvstore.BulkKVStore` for one tenant.
+    The methods are those of a :class:`_SharedFile`.
     """
 
-    def __init__(self, engine: Engine, tenant: str) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._tenant = tenant
 
-    def _at(self, collection: str, **more: object) -> dict[str, object]:
-        return {"tenant": self._tenant, "collection": collection, **more}
-
-    def get_many(self, keys: Sequence[str], collection: str) -> dict[str, CacheEntry]:
-        _TABLES.make(self._engine)
-        with reading(self._engine, single=True) as connection:
-            rows = connection.execute(_GET, self._at(collection, hashes=_hashes(keys))).all()
-        found = _texts(rows)
+    def get_many(self, keys: Sequence[str], name: str) -> dict[str, CacheEntry]:
+        with _TABLES.reading(self._engine, single=True) as connection:
+            found = _texts(connection.execute(_GET, _at(name, hashes=_hashes(keys))).all())
         return {key: json.loads(found[key]) for key in keys if key in found}
 
-    def get_all(self, collection: str) -> dict[str, CacheEntry]:
-        _TABLES.make(self._engine)
-        with reading(self._engine, single=True) as connection:
-            rows = connection.execute(_GET_ALL, self._at(collection)).all()
+    def get_all(self, name: str) -> dict[str, CacheEntry]:
+        with _TABLES.reading(self._engine, single=True) as connection:
+            rows = connection.execute(_GET_ALL, _at(name)).all()
         return {key: json.loads(value) for key, value in rows}
 
-    def put_all(self, pairs: Sequence[tuple[str, CacheEntry]], collection: str, batch_size: int) -> None:
-        _TABLES.make(self._engine)
+    def put_all(self, pairs: Sequence[tuple[str, CacheEntry]], name: str, batch_size: int) -> None:
         rows = {key: json.dumps(value) for key, value in pairs}
-        with writing(self._engine) as connection:
-            self._put(connection, rows, collection, max(batch_size, _ROWS_AT_ONCE))
+        with _TABLES.writing(self._engine) as connection:
+            _put(connection, rows, name, max(batch_size, _ROWS_AT_ONCE))
 
-    def _put(self, connection: Connection, rows: Mapping[str, str], collection: str, size: int = _ROWS_AT_ONCE) -> None:
-        keys = _checked(rows)
-        for start in range(0, len(keys), size):
-            batch = keys[start : start + size]
-            texts = {"keys": text_array(batch), "values": text_array(rows[key] for key in batch)}
-            connection.execute(_PUT, self._at(collection, hashes=_hashes(batch), **texts))
+    def delete_all(self, keys: Sequence[str], name: str, *, clean: bool) -> int:
+        with _TABLES.writing(self._engine) as connection:
+            return connection.execute(_DELETE, _at(name, hashes=_hashes(keys))).rowcount
 
-    def _delete(self, connection: Connection, keys: Iterable[str], collection: str) -> int:
-        return connection.execute(_DELETE, self._at(collection, hashes=_hashes(keys))).rowcount
-
-    def delete_all(self, keys: Sequence[str], collection: str) -> int:
-        _TABLES.make(self._engine)
-        with writing(self._engine) as connection:
-            return self._delete(connection, keys, collection)
-
-    def update(self, changes: Mapping[str, EntryChange], collection: str) -> dict[str, CacheEntry | None]:
-        _TABLES.make(self._engine)
+    def update(self, changes: Mapping[str, EntryChange], name: str) -> dict[str, CacheEntry | None]:
         keys = _checked(changes)
-        at = self._at(collection, hashes=_hashes(keys), keys=text_array(keys))
+        at = _at(name, hashes=_hashes(keys), keys=text_array(keys))
         after: dict[str, CacheEntry | None] = {}
-        with writing(self._engine) as connection:
+        with _TABLES.writing(self._engine) as connection:
             stored: dict[str, str] = {}
             while len(stored) < len(keys):  # again if a row was deleted between the two statements
                 connection.execute(_RESERVE, at)
@@ -140,26 +118,38 @@ class _PostgresRecords:
                     gone.append(key)
                 elif new is not old:
                     put[key] = json.dumps(new)
-            self._put(connection, put, collection)
+            _put(connection, put, name, _ROWS_AT_ONCE)
             if gone:
-                self._delete(connection, gone, collection)
+                connection.execute(_DELETE, _at(name, hashes=_hashes(gone)))
         return after
 
     def check_writable(self) -> None:
-        _TABLES.make(self._engine)
-        with writing(self._engine) as connection:
+        with _TABLES.writing(self._engine) as connection:
             connection.execute(_WRITE_NOTHING)
 
-    def drop(self) -> int:
-        _TABLES.make(self._engine)
-        with writing(self._engine) as connection:
-            doomed = text("DELETE FROM ragkit_records WHERE tenant = :tenant")
-            return connection.execute(doomed, {"tenant": self._tenant}).rowcount
+    def clean(self) -> bool:
+        return True
+
+    def drop_tenant(self, tenant: str) -> int:
+        with _TABLES.writing(self._engine) as connection:
+            return connection.execute(_DROP, {"tenant": tenant}).rowcount
 
     def tenants(self) -> list[str]:
-        _TABLES.make(self._engine)
-        with reading(self._engine, single=True) as connection:
+        with _TABLES.reading(self._engine, single=True) as connection:
             return sorted(connection.execute(_TENANTS).scalars())
+
+
+def _put(connection: Connection, rows: Mapping[str, str], name: str, size: int) -> None:
+    keys = _checked(rows)
+    for start in range(0, len(keys), size):
+        batch = keys[start : start + size]
+        texts = {"keys": text_array(batch), "values": text_array(rows[key] for key in batch)}
+        connection.execute(_PUT, _at(name, hashes=_hashes(batch), **texts))
+
+
+def _at(name: str, **more: object) -> dict[str, object]:
+    tenant, _, collection = name.rpartition(_SEPARATOR)
+    return {"tenant": tenant, "collection": collection, **more}
 
 
 def _hashes(keys: Iterable[str]) -> str:
@@ -179,71 +169,44 @@ def _checked(keys: Iterable[str]) -> list[str]:
     return sorted(known, key=key_hash)
 
 
-def _file_of(engine: Engine) -> SQLiteKVStore:
-    """The open file of an engine. Its tenants share it, so that thousands of them need one connection."""
-    with _files_lock:
-        if engine not in _files:
-            _files[engine] = SQLiteKVStore(str(engine.url.database))
-        return _files[engine]
-
-
-class _SQLiteRecords:
-    """JSON records by tenant, collection and key, in files that keep no byte of what was deleted.
-
-    The methods are those of :class:`~llama_index.ragkit.llm.bulk_kvstore.BulkKVStore` for one tenant. The tenant
-    precedes the names of its collections; those of the tenant "" have plain names, as in `SQLiteKVStore`.
+class _SharedFile(SQLiteKVStore):
+    """A file whose values are read and written by an engine. Its tenants share it, so that thousands of them need one
+    connection of its own, by which it is cleaned.
     """
 
-    def __init__(self, engine: Engine, tenant: str) -> None:
-        self.file = _file_of(engine)
-        self._engine = engine
-        self._prefix = tenant + _SEPARATOR if tenant else ""
+    def __init__(self, engine: Engine) -> None:
+        self._engine = ref(engine)  # which keeps the file
+        super().__init__(str(engine.url.database))
 
-    def get_many(self, keys: Sequence[str], collection: str) -> dict[str, CacheEntry]:
-        with reading(self._engine) as connection:
-            rows = sqlite_layout.find_many(_raw(connection), keys, self._prefix + collection)
-        return {key: json.loads(value) for key, value in rows.items()}
+    @classmethod
+    def of(cls, engine: Engine) -> "_SharedFile":
+        """The open file of an engine."""
+        with _files_lock:
+            return _files.get(engine) or _files.setdefault(engine, cls(engine))
 
-    def get_all(self, collection: str) -> dict[str, CacheEntry]:
-        with reading(self._engine) as connection:
-            rows = sqlite_layout.find_all(_raw(connection), self._prefix + collection)
-        return {key: json.loads(value) for key, value in rows}
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with reading(cast(Engine, self._engine())) as connection:
+            yield _raw(connection)
 
-    def put_all(self, pairs: Sequence[tuple[str, CacheEntry]], collection: str, batch_size: int) -> None:
-        rows = [(key, json.dumps(value)) for key, value in pairs]
-        with writing(self._engine) as connection:
-            raw = _raw(connection)
-            for key, value in rows:
-                if sqlite_layout.put(raw, key, value, self._prefix + collection):
-                    self.file.has_deleted()
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with writing(cast(Engine, self._engine())) as connection:
+            yield _raw(connection)
 
-    def delete_all(self, keys: Sequence[str], collection: str) -> int:
-        with writing(self._engine) as connection:
-            raw = _raw(connection)
-            found = sum(sqlite_layout.empty(raw, key, self._prefix + collection) for key in keys)
-        if found:
-            self.file.has_deleted()
-        return found
+    def update(
+        self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
+    ) -> dict[str, CacheEntry | None]:
+        return self._update(changes, collection)  # not cleaned: a cache looks for many keys that no entry has
 
-    def update(self, changes: Mapping[str, EntryChange], collection: str) -> dict[str, CacheEntry | None]:
-        name = self._prefix + collection
-        with writing(self._engine) as connection:
-            after, deleted = sqlite_layout.update(_raw(connection), changes, name)
-        if deleted:
-            self.file.has_deleted()
-        return after
+    def clean(self) -> bool:
+        return not is_joined(cast(Engine, self._engine())) and super().clean()
 
-    def check_writable(self) -> None:
-        self.file.check_writable()
-
-    def drop(self) -> int:
-        return self.file.drop(self._owns)
+    def drop_tenant(self, tenant: str) -> int:
+        return self.drop(lambda name: name.rpartition(_SEPARATOR)[0] == tenant)
 
     def tenants(self) -> list[str]:
-        return sorted({name.partition(_SEPARATOR)[0] if _SEPARATOR in name else "" for name in self.file.collections()})
-
-    def _owns(self, name: str) -> bool:
-        return name.startswith(self._prefix) if self._prefix else _SEPARATOR not in name
+        return sorted({name.rpartition(_SEPARATOR)[0] for name in self.collections()})
 
 
 def _raw(connection: Connection) -> sqlite3.Connection:
@@ -252,6 +215,10 @@ def _raw(connection: Connection) -> sqlite3.Connection:
         connection.begin()
     raw: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]
     return raw
+
+
+_files: WeakKeyDictionary[Engine, _SharedFile] = WeakKeyDictionary()
+_files_lock = ProcessLock()
 
 
 class SQLKVStore(BulkKVStore):
@@ -285,9 +252,11 @@ class SQLKVStore(BulkKVStore):
         self.engine = database if isinstance(database, Engine) else make_engine(database)
         self.tenant = _name(tenant, "tenant")
         sqlite = self.engine.dialect.name == "sqlite"
-        self._records: _SQLiteRecords | _PostgresRecords = (
-            _SQLiteRecords(self.engine, tenant) if sqlite else _PostgresRecords(self.engine, tenant)
-        )
+        self._records = _SharedFile.of(self.engine) if sqlite else _PostgresRecords(self.engine)
+
+    def _named(self, collection: str) -> str:
+        """The name of a collection of the tenant; that of the tenant "" is plain, as in a `SQLiteKVStore`."""
+        return f"{self.tenant}{_SEPARATOR if self.tenant else ''}{_name(collection)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         pool: Any = self.engine.pool
@@ -300,11 +269,11 @@ class SQLKVStore(BulkKVStore):
     def get_many(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
         """The values of the keys that exist, in the order of `keys`."""
         wanted = list(dict.fromkeys(keys))
-        return self._records.get_many(wanted, _name(collection)) if wanted else {}
+        return self._records.get_many(wanted, self._named(collection)) if wanted else {}
 
     def get_all(self, collection: str = DEFAULT_COLLECTION) -> dict[str, CacheEntry]:
         """All values of a collection by key, in the order of the keys."""
-        return self._records.get_all(_name(collection))
+        return self._records.get_all(self._named(collection))
 
     def put_all(
         self,
@@ -319,7 +288,7 @@ class SQLKVStore(BulkKVStore):
         batch_size : rows in one statement; values below 500 count as 500, since core's default is 1
         """
         if kv_pairs:
-            self._records.put_all(kv_pairs, _name(collection), batch_size)
+            self._records.put_all(kv_pairs, self._named(collection), batch_size)
 
     def delete_all(self, keys: Iterable[str], collection: str = DEFAULT_COLLECTION, *, clean: bool = True) -> int:
         """Delete many keys in one transaction; returns how many of them existed.
@@ -329,24 +298,16 @@ class SQLKVStore(BulkKVStore):
         clean : whether :meth:`clean` follows; otherwise you must call it
         """
         doomed = list(dict.fromkeys(keys))
-        found = self._records.delete_all(doomed, _name(collection)) if doomed else 0
-        if clean and found:
-            self.clean()
-        return found
+        return self._records.delete_all(doomed, self._named(collection), clean=clean) if doomed else 0
 
     def update(
         self, changes: Mapping[str, EntryChange], collection: str = DEFAULT_COLLECTION
     ) -> dict[str, CacheEntry | None]:
         """Read, change and write entries in one transaction."""
-        return self._records.update(changes, _name(collection)) if changes else {}
+        return self._records.update(changes, self._named(collection)) if changes else {}
 
     def check_writable(self) -> None:
-        """Check that values may be written.
-
-        Raises
-        ------
-        ReadOnlyError
-        """
+        """Raise a `ReadOnlyError` if values may not be written."""
         self._records.check_writable()
 
     def clean(self) -> bool:
@@ -357,16 +318,14 @@ class SQLKVStore(BulkKVStore):
         Whether that is done. If not, either a process has been reading the file for seconds, and a thread waits for it
         to end, or this is within a transaction, after which you must call it again.
         """
-        if not isinstance(self._records, _SQLiteRecords):
-            return True
-        return not is_joined(self.engine) and self._records.file.clean()
+        return self._records.clean()
 
     def drop(self) -> int:
         """Delete everything of the tenant in one transaction; returns the number of values.
 
         A store without a tenant has the tenant "", and leaves the values of others alone.
         """
-        dropped = self._records.drop()
+        dropped = self._records.drop_tenant(self.tenant)
         self.clean()
         return dropped
 

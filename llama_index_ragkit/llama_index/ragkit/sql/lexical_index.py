@@ -1,6 +1,7 @@
 """`SQLLexicalIndex`: BM25 from postings in an SQL database, with the scores of the in-memory index."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import NamedTuple
 
@@ -9,17 +10,17 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from numpy.typing import NDArray
 from sqlalchemy import Engine, text
 
-from llama_index.ragkit.sql.arrays import integer_id
-from llama_index.ragkit.sql.engine import reading, writing
+from llama_index.ragkit.sql.engine import reading
 from llama_index.ragkit.sql.lexical_rows import (
     LEXICAL_COLUMNS,
+    LEXICAL_TABLES,
     AskedStem,
     IndexSize,
     LexicalRows,
     StoredTexts,
-    lexical_tables,
 )
 from llama_index.ragkit.sql.lexical_search import TIED, best_texts, text_scores, times_among
+from llama_index.ragkit.sql.tables import integer_id
 from llama_index.ragkit.storage.labels import LABEL, CountedTexts, LabelledTexts, labels_in, passing_texts
 from llama_index.ragkit.text.lexical_blocks import PROGRAM_WORDS
 from llama_index.ragkit.text.lexical_index import (
@@ -59,15 +60,18 @@ class SQLLexicalIndex:
         self._engine = engine
         self._name = name
 
+    @contextmanager
+    def _reading(self, *, single: bool = False) -> Iterator[LexicalRows]:
+        with LEXICAL_TABLES.reading(self._engine, single=single) as connection:
+            yield LexicalRows(connection, self._name)
+
     def __len__(self) -> int:
-        lexical_tables(self._engine).make(self._engine)
-        with reading(self._engine, single=True) as connection:
-            return LexicalRows(connection, self._name).size().texts
+        with self._reading(single=True) as rows:
+            return rows.size().texts
 
     def changed(self, removed: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.changed`; in one transaction."""
-        lexical_tables(self._engine).make(self._engine)
-        with writing(self._engine) as connection:
+        with LEXICAL_TABLES.writing(self._engine) as connection:
             rows = LexicalRows(connection, self._name)
             rows.lock()
             before = rows.size().texts
@@ -86,7 +90,8 @@ class SQLLexicalIndex:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.passing`."""
         texts = self.labelled(filters)
         if texts is not None and len(texts) <= few:
-            return self.ids_of(texts)
+            with self._reading() as rows:
+                return list(rows.ids_of(texts.numbers.tolist()).values())
         return texts if texts is not None and texts.exact else None
 
     def labelled(self, filters: MetadataFilters) -> LabelledTexts | None:
@@ -95,9 +100,7 @@ class SQLLexicalIndex:
         None if labels do not tell, if more than 100,000 texts have one of the filter's labels, or if texts were added
         without labels.
         """
-        lexical_tables(self._engine).make(self._engine)
-        with reading(self._engine) as connection:
-            rows = LexicalRows(connection, self._name)
+        with self._reading() as rows:
             hashes = {label: integer_id(label) for label in (LABEL, *labels_in(filters))}
             found = rows.counts(hashes.values())
             counts = {label: found.get(key, 0) for label, key in hashes.items()}
@@ -112,20 +115,13 @@ class SQLLexicalIndex:
 
             return passing_texts(filters, counts, read, _MOST_LABELLED)
 
-    def ids_of(self, texts: LabelledTexts) -> list[str]:
-        """The ids of texts."""
-        with reading(self._engine) as connection:
-            return list(LexicalRows(connection, self._name).ids_of(texts.numbers.tolist()).values())
-
     def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.scores`.
 
         Of the texts that share the last of these scores, at least the thousand written first are considered. If the
         texts that count are given by ids, all their words are read.
         """
-        lexical_tables(self._engine).make(self._engine)
-        with reading(self._engine) as connection:
-            rows = LexicalRows(connection, self._name)
+        with self._reading() as rows:
             (asked,) = _Asked.each(rows, [question])
             if not any(stem.texts for stem in asked.stems):
                 return {}
@@ -136,7 +132,7 @@ class SQLLexicalIndex:
             elif isinstance(only, LabelledTexts):
                 found = asked.best_among(rows, only, limit)
             else:
-                found = asked.scores(rows.texts([integer_id(name) for name in only], "hash"), None)
+                found = asked.scores(rows.named(only), None)
         best = sorted((name for name in found if found[name]), key=lambda name: (-found[name], name))
         return {name: found[name] for name in best[:limit]}
 
@@ -144,11 +140,8 @@ class SQLLexicalIndex:
         self, ids: Sequence[str], questions: Sequence[str], only: CountedTexts | None = None
     ) -> list[dict[str, float]]:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.scores_of`; the words of the texts are read once."""
-        lexical_tables(self._engine).make(self._engine)
-        with reading(self._engine) as connection:
-            rows = LexicalRows(connection, self._name)
-            read = only if only is not None and not isinstance(only, LabelledTexts) else ids
-            texts = rows.texts([integer_id(name) for name in read], "hash")
+        with self._reading() as rows:
+            texts = rows.named(ids if only is None or isinstance(only, LabelledTexts) else only)
             all_asked = _Asked.each(rows, questions)
             if isinstance(only, LabelledTexts):
                 found = [asked.among(rows, only).scores(texts, _size_of(only)) for asked in all_asked]
@@ -160,9 +153,7 @@ class SQLLexicalIndex:
 
     def full_scores(self, questions: Sequence[str], only: CountedTexts | None = None) -> list[FullScore]:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.full_scores`."""
-        lexical_tables(self._engine).make(self._engine)
-        with reading(self._engine) as connection:
-            rows = LexicalRows(connection, self._name)
+        with self._reading() as rows:
             all_asked = [*_Asked.each(rows, questions), _Asked.of_words(rows, PROGRAM_WORDS)]
             if only is None:
                 size = rows.size()
@@ -170,8 +161,8 @@ class SQLLexicalIndex:
                 size = _size_of(only)
                 all_asked = [asked.among(rows, only) for asked in all_asked]
             else:
-                texts = rows.texts([integer_id(name) for name in only], "hash")
-                size = IndexSize(len(texts.ids), int(texts.words.sum()), 0)
+                texts = rows.named(only)
+                size = _size_of(texts)
                 all_asked = [asked.within(texts) for asked in all_asked]
         *having, of_program = ([stem.texts for stem in asked.stems] for asked in all_asked)
         return [
@@ -185,24 +176,17 @@ class SQLLexicalIndex:
 
     def drop(self) -> None:
         """Delete the index."""
-        lexical_tables(self._engine).make(self._engine)
-        with writing(self._engine) as connection:
+        with LEXICAL_TABLES.writing(self._engine) as connection:
             LexicalRows(connection, self._name).drop()
 
 
-def _size_of(texts: LabelledTexts) -> IndexSize:
+def _size_of(texts: LabelledTexts | StoredTexts) -> IndexSize:
     """The size of an index of these texts alone."""
-    return IndexSize(len(texts), int(texts.words.sum()), 0)
+    return IndexSize(len(texts.words), int(texts.words.sum()), 0)
 
 
 class _Asked(NamedTuple):
-    """A question to the index.
-
-    Attributes
-    ----------
-    stems : of the question, as the index has them
-    question : in the same order
-    """
+    """A question to the index, and its stems as the index has them, in the same order."""
 
     stems: Sequence[AskedStem]
     question: QuestionStems
@@ -253,17 +237,9 @@ class _Asked(NamedTuple):
         return [stem_weight(often, some, n) if some else 0.0 for often, some in asked]
 
     def scores(self, texts: StoredTexts, size: IndexSize | None) -> dict[str, float]:
-        """The scores of texts by id.
-
-        Parameters
-        ----------
-        size : of the index; None to score as if these texts were all
-        """
-        times, n = texts.times(self.stems), len(texts.ids)
-        if size is None:
-            mean = float(texts.words.sum()) / max(n, 1) or 1.0
-            weights = self.weights(np.count_nonzero(times, axis=0).tolist(), n)
-        else:
-            mean = size.mean
-            weights = self.weights([stem.texts for stem in self.stems], size.texts)
-        return dict(zip(texts.ids, text_scores(texts.words, times, weights, mean).tolist(), strict=True))
+        """The scores of texts by id; as if these were all, if the `size` of the index is not given."""
+        times = texts.times(self.stems)
+        own = np.count_nonzero(times, axis=0).tolist() if size is None else [stem.texts for stem in self.stems]
+        size = size or _size_of(texts)
+        scores = text_scores(texts.words, times, self.weights(own, size.texts), size.mean)
+        return dict(zip(texts.ids, scores.tolist(), strict=True))

@@ -48,14 +48,7 @@ TERM = np.dtype([("word", "<i8"), ("times", "<u2")])
 
 
 class Block(NamedTuple):
-    """Some postings of a word.
-
-    Attributes
-    ----------
-    word : its hash
-    first : the number of the block's first text when the block was made
-    packed : of type `POSTING`, ascending
-    """
+    """Some postings of a word, of type `POSTING`, ascending; `first` is the first text when the block was made."""
 
     word: int
     first: int
@@ -105,14 +98,7 @@ class StemTable(NamedTuple):
 def postings_of(
     texts: Sequence[Mapping[str, int]], lengths: Sequence[int], numbers: Ints, hashes: Mapping[str, int]
 ) -> Postings:
-    """The postings of texts, in their order.
-
-    Parameters
-    ----------
-    texts : word -> how often, of each text
-    lengths, numbers : of the texts, both of shape (n,)
-    hashes : word -> its hash
-    """
+    """The postings of texts, in their order."""
     sizes = [len(counts) for counts in texts]
     return Postings(
         np.array([hashes[word] for counts in texts for word in counts], np.int64),
@@ -123,13 +109,7 @@ def postings_of(
 
 
 def packed_terms(postings: Postings, numbers: Ints) -> list[bytes]:
-    """The words of each text, of type `TERM`.
-
-    Parameters
-    ----------
-    postings : sorted by text
-    numbers : the texts, ascending
-    """
+    """The words of each text, of type `TERM`, from postings sorted by text; numbers of texts ascending."""
     packed = _packed(TERM, word=postings.word, times=postings.times)
     ends = np.searchsorted(postings.text, [*numbers.tolist(), np.iinfo(np.int64).max]) * TERM.itemsize
     return [bytes(packed[start:end]) for start, end in zip(ends.tolist(), ends[1:].tolist(), strict=False)]
@@ -169,12 +149,7 @@ def blocks_of(postings: Postings, last: Mapping[int, Block]) -> Iterator[Block]:
 
 
 def without(block: Block, texts: Ints) -> Block:
-    """A block without the postings of some of its texts; it may be empty then.
-
-    Parameters
-    ----------
-    texts : numbers of texts in the block
-    """
+    """A block without the postings of some of its texts, by their numbers; it may be empty then."""
     records = postings_in([block])
     return block._replace(packed=np.delete(records, np.searchsorted(records["row"], texts % SPAN)).tobytes())
 
@@ -183,11 +158,6 @@ def shared_stems(texts: Ints, words: Ints, table: StemTable) -> dict[tuple[int, 
     """How often texts have several words with the same stem: (stem, languages) -> number of words after the first.
 
     The number of texts with a stem is the sum over its words, less this number.
-
-    Parameters
-    ----------
-    texts, words : (m,) the distinct words of each text
-    table : of all these words
     """
     _, which, count = np.unique(table.stem, return_inverse=True, return_counts=True)
     several = count[which] > 1  # a stem of one word cannot be shared

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine, Row, text
+from sqlalchemy import Connection, Row, text
 
-from llama_index.ragkit.sql.arrays import integer_id, parameters, rows_as_table, store
 from llama_index.ragkit.sql.lexical_records import (
     SPAN,
     Block,
@@ -32,11 +31,11 @@ from llama_index.ragkit.sql.lexical_records import (
     terms_in,
     without,
 )
-from llama_index.ragkit.sql.tables import Tables
+from llama_index.ragkit.sql.tables import Tables, integer_id, parameters, rows_as_table, store
 from llama_index.ragkit.storage.labels import LABEL
 from llama_index.ragkit.text.stems import language_bit, stem_masks
 
-__all__ = ["LEXICAL_COLUMNS", "AskedStem", "IndexSize", "LexicalRows", "StoredTexts", "lexical_tables"]
+__all__ = ["LEXICAL_COLUMNS", "LEXICAL_TABLES", "AskedStem", "IndexSize", "LexicalRows", "StoredTexts"]
 
 LEXICAL_COLUMNS = {
     "ragkit_lexical_texts": {
@@ -49,12 +48,13 @@ LEXICAL_COLUMNS = {
 }  # fmt: skip
 """Table -> column -> type in PostgreSQL, without `ragkit_lexical` itself."""
 
-_PRIMARY = {
-    "ragkit_lexical_texts": "space, text",
-    "ragkit_lexical_words": "space, word",
-    "ragkit_lexical_postings": "space, word, first",
-    "ragkit_lexical_stems": "space, stem, word",
-    "ragkit_lexical_shared": "space, stem, languages",
+# Table -> its primary key, and what is updated in a row that is there.
+_STORED = {
+    "ragkit_lexical_texts": ("space, text", "packed = excluded.packed"),
+    "ragkit_lexical_words": ("space, word", "texts = ragkit_lexical_words.texts + excluded.texts"),
+    "ragkit_lexical_postings": ("space, word, first", "packed = excluded.packed"),
+    "ragkit_lexical_stems": ("space, stem, word", "languages = excluded.languages"),
+    "ragkit_lexical_shared": ("space, stem, languages", "texts = ragkit_lexical_shared.texts + excluded.texts"),
 }
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ _KEYS_AT_ONCE = 4_000
 _MOST = int(np.iinfo(np.int64).max)
 
 
-def _statements(blob: str, ends: Mapping[str, str]) -> Tables:
+def _statements(blob: str, ends: Mapping[str, str]) -> list[str]:
     """The statements for one kind of database; `ends` are those of the statements of some tables."""
     made = [
         "CREATE TABLE IF NOT EXISTS ragkit_lexical (space BIGINT PRIMARY KEY, name TEXT NOT NULL, "
@@ -75,31 +75,22 @@ def _statements(blob: str, ends: Mapping[str, str]) -> Tables:
     ]
     for table, columns in LEXICAL_COLUMNS.items():
         types = [f"{name} {blob if kind == 'bytea' else kind.upper()} NOT NULL" for name, kind in columns.items()]
-        made.append(
-            f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(types)}, PRIMARY KEY ({_PRIMARY[table]}))"
-            + ends.get(table, "")
-        )
-    return Tables(
+        key = f"PRIMARY KEY ({_STORED[table][0]})"
+        made.append(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join([*types, key])}){ends.get(table, '')}")
+    return [
         *made,
         "CREATE UNIQUE INDEX IF NOT EXISTS ragkit_lexical_of_hash ON ragkit_lexical_texts (space, hash)",
         "CREATE INDEX IF NOT EXISTS ragkit_lexical_of_word ON ragkit_lexical_stems (space, word)",
-    )
+    ]
 
 
-# Rows of texts are long, and a table with a row id keeps them on their pages. Other tables need no second key.
-_SQLITE = _statements("BLOB", {table: " WITHOUT ROWID" for table in _PRIMARY if table != "ragkit_lexical_texts"})
-
-
-# Packed columns stay in the row, uncompressed: otherwise each would be two or three rows of another table.
+# On PostgreSQL packed columns stay in the row, uncompressed: otherwise each would be two or three rows of another
+# table. On SQLite rows of texts are long, and a table with a row id keeps them on their pages; others need no such key.
 _IN_ROW = " WITH (toast_tuple_target = 8160)"
-
-
-_POSTGRESQL = _statements("BYTEA", {"ragkit_lexical_texts": _IN_ROW, "ragkit_lexical_postings": _IN_ROW})
-
-
-def lexical_tables(engine: Engine) -> Tables:
-    """The tables, for the database of an engine."""
-    return _SQLITE if engine.dialect.name == "sqlite" else _POSTGRESQL
+LEXICAL_TABLES = Tables(
+    *_statements("BYTEA", {"ragkit_lexical_texts": _IN_ROW, "ragkit_lexical_postings": _IN_ROW}),
+    sqlite=_statements("BLOB", {table: " WITHOUT ROWID" for table in _STORED if table != "ragkit_lexical_texts"}),
+)
 
 
 class IndexSize(NamedTuple):
@@ -157,13 +148,7 @@ class StoredTexts(NamedTuple):
 
 @dataclass(frozen=True)
 class LexicalRows:
-    """The rows of one index, within a transaction.
-
-    Attributes
-    ----------
-    connection : in the transaction
-    name : of the index
-    """
+    """The rows of one index, within a transaction."""
 
     connection: Connection
     name: str
@@ -180,19 +165,18 @@ class LexicalRows:
     def _among(self, column: str) -> str:
         return f"{column} IN (SELECT id FROM {rows_as_table(self.connection, 'keys', _KEYS)})"
 
-    def _for(self, keys: Iterable[int], statement: str, **values: Any) -> Iterator[Row[Any]]:
+    def _for(self, keys: Iterable[int], statement: str, **values: Any) -> list[Row[Any]]:
         """The results of a statement for some keys, which are sent in groups."""
-        for some in _parts(keys, _KEYS_AT_ONCE):
-            yield from self._run(
-                statement, **parameters(self.connection, "keys", _KEYS, [(key,) for key in some]), **values
-            )
+        groups = ([(key,) for key in some] for some in _parts(keys, _KEYS_AT_ONCE))
+        sent = (parameters(self.connection, "keys", _KEYS, group) for group in groups)
+        return [row for given in sent for row in self._run(statement, **given, **values)]
 
-    def _store(self, table: str, rows: Iterable[tuple[Any, ...]], key: str, update: str) -> None:
+    def _store(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         table = f"ragkit_lexical_{table}"
         # In key order, so that neighbours are written to the same pages.
         space = self.space
         given = sorted((space, *row) for row in rows)
-        store(self.connection, table, LEXICAL_COLUMNS[table], given, key, update)
+        store(self.connection, table, LEXICAL_COLUMNS[table], given, *_STORED[table])
 
     # -- writing ------------------------------------------------------------------------------------------
 
@@ -210,11 +194,9 @@ class LexicalRows:
             self._remove(some)
 
     def _remove(self, ids: Sequence[str]) -> None:
-        found = list(
-            self._for(
-                map(integer_id, ids),
-                f"SELECT text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among('hash')}",
-            )
+        found = self._for(
+            map(integer_id, ids),
+            f"SELECT text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND {self._among('hash')}",
         )
         if not found:
             return
@@ -223,7 +205,7 @@ class LexicalRows:
         words = terms["word"].astype(np.int64)
         table = self._stem_table(np.unique(words).tolist())
         self._remove_postings(words, texts)
-        self._for_all(
+        self._for(
             [row[0] for row in found],
             f"DELETE FROM ragkit_lexical_texts WHERE space = :space AND {self._among('text')}",
         )
@@ -236,7 +218,7 @@ class LexicalRows:
             for (_, number), key in self._located(some).items():
                 gone.setdefault(key, []).append(number)
             left = [without(block, np.array(gone[block[:2]], np.int64)) for block in self._blocks_at(gone)]
-            self._store_blocks(block for block in left if block.packed)
+            self._store("postings", (block for block in left if block.packed))
             self._run(
                 "DELETE FROM ragkit_lexical_postings WHERE space = :space AND (word, first) IN "
                 f"(SELECT word, number FROM {rows_as_table(self.connection, 'pairs', _PAIRS)})",
@@ -266,13 +248,6 @@ class LexicalRows:
         )
         return (Block(word, first, bytes(packed)) for word, first, packed in rows)
 
-    def _store_blocks(self, blocks: Iterable[Block]) -> None:
-        self._store("postings", blocks, "space, word, first", "packed = excluded.packed")
-
-    def _for_all(self, keys: Iterable[int], statement: str) -> None:
-        for _ in self._for(keys, statement):
-            pass
-
     def add(self, texts: Mapping[str, Mapping[str, int]]) -> None:
         """Add new texts: id -> term -> how often, 0 for labels."""
         for some in _parts(texts, _TEXTS_AT_ONCE):
@@ -285,12 +260,12 @@ class LexicalRows:
         postings = postings_of(texts, lengths, numbers, hashes)
         packed = packed_terms(postings, numbers)
         rows = zip(numbers.tolist(), map(integer_id, ids), ids, lengths, packed, strict=True)
-        self._store("texts", rows, "space, text", "packed = excluded.packed")
+        self._store("texts", rows)
         by_word = postings.by_word()
         for some in _parts(sorted(hashes.values()), _KEYS_AT_ONCE):
             last = self._blocks_at(self._located([(word, _MOST) for word in some]).values())
             new = by_word.of_words(some[0], some[-1])
-            self._store_blocks(blocks_of(new, {block.word: block for block in last}))
+            self._store("postings", blocks_of(new, {block.word: block for block in last}))
         table = self._with_stems(hashes)
         self._count(postings.word, shared_stems(postings.text, postings.word, table), 1)
         self._grow(len(texts), sum(lengths), len(texts))
@@ -305,7 +280,7 @@ class LexicalRows:
             for word, masks in zip(new, stem_masks(new), strict=True)
             for stem, languages in masks.items()
         ]
-        self._store("stems", rows, "space, stem, word", "languages = excluded.languages")
+        self._store("stems", rows)
         return _table(np.concatenate([np.stack([known.stem, known.word, known.languages], 1), _rows(rows)]))
 
     def _stem_table(self, words: Iterable[int]) -> StemTable:
@@ -318,38 +293,23 @@ class LexicalRows:
     def _count(self, words: Ints, shared: Mapping[tuple[int, int], int], sign: int) -> None:
         """Count the texts with words and with several words of a stem; remove words and stems that no text has."""
         keys, counts = np.unique(words, return_counts=True)
-        self._store(
-            "words",
-            zip(keys.tolist(), (sign * counts).tolist(), strict=True),
-            "space, word",
-            "texts = ragkit_lexical_words.texts + excluded.texts",
-        )
-        self._store(
-            "shared",
-            [(*key, sign * count) for key, count in shared.items()],
-            "space, stem, languages",
-            "texts = ragkit_lexical_shared.texts + excluded.texts",
-        )
+        self._store("words", zip(keys.tolist(), (sign * counts).tolist(), strict=True))
+        self._store("shared", [(*key, sign * count) for key, count in shared.items()])
         if sign < 0:
             here = "space = :space AND texts = 0 AND"
-            self._for_all(keys.tolist(), f"DELETE FROM ragkit_lexical_words WHERE {here} {self._among('word')}")
-            self._for_all(
+            self._for(keys.tolist(), f"DELETE FROM ragkit_lexical_words WHERE {here} {self._among('word')}")
+            self._for(
                 {stem for stem, _ in shared}, f"DELETE FROM ragkit_lexical_shared WHERE {here} {self._among('stem')}"
             )
-            self._for_all(
+            self._for(
                 keys.tolist(),
                 f"DELETE FROM ragkit_lexical_stems WHERE space = :space AND {self._among('word')} AND word NOT IN "
                 f"(SELECT word FROM ragkit_lexical_words WHERE space = :space AND {self._among('word')})",
             )
 
     def _grow(self, texts: int, words: int, numbers: int = 0) -> None:
-        self._run(
-            "UPDATE ragkit_lexical SET texts = texts + :texts, words = words + :words, next = next + :numbers "
-            "WHERE space = :space",
-            texts=texts,
-            words=words,
-            numbers=numbers,
-        )
+        grown = "texts = texts + :texts, words = words + :words, next = next + :numbers"
+        self._run(f"UPDATE ragkit_lexical SET {grown} WHERE space = :space", texts=texts, words=words, numbers=numbers)
 
     def drop(self) -> None:
         """Delete the index."""
@@ -398,16 +358,14 @@ class LexicalRows:
         found = self._for(words, statement, first=first, end=end)
         return [Block(word, at, bytes(packed)) for word, at, packed in found]
 
-    def texts(self, keys: Sequence[int], column: str = "text") -> StoredTexts:
-        """The texts that exist.
+    def named(self, ids: Iterable[str]) -> StoredTexts:
+        """The texts that exist, by their ids."""
+        return self.texts([integer_id(name) for name in ids], "hash")
 
-        Parameters
-        ----------
-        keys : values of the column
-        column : text, or hash
-        """
+    def texts(self, keys: Sequence[int], column: str = "text") -> StoredTexts:
+        """The texts that exist, by their numbers or the hashes of their ids."""
         statement = "SELECT id, text, words, packed FROM ragkit_lexical_texts WHERE space = :space AND "
-        found = list(self._for(keys, statement + self._among(column)))
+        found = self._for(keys, statement + self._among(column))
         places, terms = terms_in([bytes(row[3]) for row in found])
         numbers, words = (np.array([row[i] for row in found], np.int64) for i in (1, 2))
         return StoredTexts([str(row[0]) for row in found], numbers, words, places, terms)

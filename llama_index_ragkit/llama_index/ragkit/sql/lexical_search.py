@@ -43,8 +43,6 @@ def text_scores(words: Ints, times_of: Floats, weights: Sequence[float], mean: f
     ----------
     words : (m,) the number of words of each
     times_of : (m, number of stems), how often they have each stem of the question
-    weights : of the stems
-    mean : mean number of words of a text
     """
     scores = np.zeros(len(words))
     for place, weight in enumerate(weights):
@@ -76,14 +74,7 @@ def times_among(rows: LexicalRows, stems: Sequence[AskedStem], texts: LabelledTe
 def best_texts(
     rows: LexicalRows, stems: Sequence[AskedStem], weights: Sequence[float], size: IndexSize, limit: int
 ) -> dict[str, float]:
-    """The best texts of an index and those that tie with them, by id, in any order.
-
-    Parameters
-    ----------
-    stems, weights : of the question, in its order
-    size : of the index
-    limit : how many, at least 1
-    """
+    """The best texts of an index, `limit` at least 1, and those that tie with them, by id, in any order."""
     asked, end = _Asked(stems, weights, size.mean, limit), size.next
     lowest, parts = np.empty(0), [(np.empty(0, np.int64), np.empty(0))]
     for first in range(0, end, SPAN):
@@ -169,10 +160,6 @@ class _Span:
 def _read(rows: LexicalRows, asked: _Asked, span: _Span, share: float) -> tuple[Ints, Floats]:
     """Read the postings of a span until few texts can be among the best; returns these, and upper bounds of their
     scores.
-
-    Parameters
-    ----------
-    share : the share of all texts that are in the span
     """
     left = deque(sorted((i for i, stem in enumerate(asked.stems) if stem.texts), key=lambda i: asked.stems[i].texts))
     rest = (BM25_K1 + 1) * sum(asked.weights[place] for place in left)

@@ -41,27 +41,14 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 class NameCandidates(NamedTuple):
-    """The names that a question may contain.
-
-    Attributes
-    ----------
-    nodes : the numbers of names, ascending
-    unspecific : parts that too many names have
-    """
+    """The numbers of the names that a question may contain, ascending; parts that too many names have."""
 
     nodes: Ints
     unspecific: frozenset[str]
 
 
 def name_edges(name: str, node: int, count: int = 1) -> Iterator[Edge]:
-    """The edges by which a name is found.
-
-    Parameters
-    ----------
-    name : normalised
-    node : its number, the same for the same name
-    count : 1 to add the name, -1 to remove it
-    """
+    """The edges by which a normalised name is found, to add it, or with a `count` of -1 to remove it."""
     words = name.split()
     for key in dict.fromkeys(_keys(name, [_word(word) for word in words])):
         yield _key(*key), node, 0, 0, count

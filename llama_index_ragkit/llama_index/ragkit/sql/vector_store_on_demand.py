@@ -8,19 +8,14 @@ sets the limit. A question reads vectors on a further connection if one is free,
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, TypeVar
 
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.schema import BaseNode
-from llama_index.core.vector_stores.types import (
-    BasePydanticVectorStore,
-    MetadataFilters,
-    VectorStoreQuery,
-    VectorStoreQueryResult,
-)
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery, VectorStoreQueryResult
 from sqlalchemy import URL, Engine, TextClause, func, make_url, select, text
 from sqlalchemy.orm import Session
 
@@ -36,7 +31,7 @@ from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.sql.engine import joined_snapshot, reading
 from llama_index.ragkit.sql.kv_store import SQLKVStore
 
-__all__ = ["MakesStores", "VectorStoreFactory", "VectorStoreOnDemand", "share_engine"]
+__all__ = ["VectorStoreFactory", "VectorStoreOnDemand", "share_engine"]
 
 _PORT = 5432
 _SETTING = re.compile(r"SET ([a-z_.]+) = :(\w+)")
@@ -64,11 +59,6 @@ def share_engine(store: BasePydanticVectorStore, engine: Engine, index_ids: bool
     Parameters
     ----------
     index_ids : whether a new table also gets an index on the ids of its rows, by which they are deleted
-
-    Raises
-    ------
-    StorageError
-        If the database cannot be used.
     """
     known: Any = store
     if not pgvector_without_engine(store) or _place(make_url(known.connection_string)) != _place(engine.url):
@@ -120,14 +110,6 @@ def _session(engine: Engine) -> Iterator[Session]:
         finally:
             if before.is_active:
                 before.rollback()
-
-
-@runtime_checkable
-class MakesStores(Protocol):
-    """A storage context that makes vector stores."""
-
-    def space_store(self, space: str) -> BasePydanticVectorStore | None:
-        """The vector store of a space; None if it makes none."""
 
 
 class VectorStoreOnDemand(BasePydanticVectorStore):
@@ -219,41 +201,27 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
 
     async def adelete(self, ref_doc_id: str, **kwargs: Any) -> None:
         """As :meth:`delete`."""
-        store = await self._amade()
-        if store is not None:
+        if (store := await self._amade()) is not None:
             await _awaited(store, store.delete, store.adelete, ref_doc_id, **kwargs)
 
-    def delete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
-    ) -> None:
+    def delete_nodes(self, *args: Any, **kwargs: Any) -> None:
         """Delete rows by id or filter."""
         if self.made is not None:
-            self.made.delete_nodes(node_ids, filters, **kwargs)
+            self.made.delete_nodes(*args, **kwargs)
 
-    async def adelete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
-    ) -> None:
+    async def adelete_nodes(self, *args: Any, **kwargs: Any) -> None:
         """As :meth:`delete_nodes`."""
-        store = await self._amade()
-        if store is not None:
-            await _awaited(store, store.delete_nodes, store.adelete_nodes, node_ids, filters, **kwargs)
+        if (store := await self._amade()) is not None:
+            await _awaited(store, store.delete_nodes, store.adelete_nodes, *args, **kwargs)
 
-    def get_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
-    ) -> list[BaseNode]:
+    def get_nodes(self, *args: Any, **kwargs: Any) -> list[BaseNode]:
         """Rows by id or filter."""
-        return [] if self.made is None else self.made.get_nodes(node_ids, filters, **kwargs)
+        return [] if self.made is None else self.made.get_nodes(*args, **kwargs)
 
-    async def aget_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **kwargs: Any
-    ) -> list[BaseNode]:
+    async def aget_nodes(self, *args: Any, **kwargs: Any) -> list[BaseNode]:
         """As :meth:`get_nodes`."""
         store = await self._amade()
-        return (
-            []
-            if store is None
-            else await _awaited(store, store.get_nodes, store.aget_nodes, node_ids, filters, **kwargs)
-        )
+        return [] if store is None else await _awaited(store, store.get_nodes, store.aget_nodes, *args, **kwargs)
 
     def query(self, query: VectorStoreQuery, **kwargs: Any) -> VectorStoreQueryResult:
         """Search the rows."""
@@ -271,15 +239,14 @@ class VectorStoreOnDemand(BasePydanticVectorStore):
 
     async def aclear(self) -> None:
         """As :meth:`clear`."""
-        store = await self._amade()
-        if store is not None:
+        if (store := await self._amade()) is not None:
             await _awaited(store, store.clear, store.aclear)
 
 
 async def _awaited(
     store: BasePydanticVectorStore,
     fn: Callable[P, T],
-    afn: Callable[P, Coroutine[Any, Any, T]],
+    afn: Callable[P, Awaitable[T]],
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:

@@ -25,7 +25,7 @@ from llama_index.ragkit.extras import need
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.sql.vector_store_on_demand import VectorStoreFactory
 from llama_index.ragkit.storage.external_store import QUOTING
-from llama_index.ragkit.storage.stored_rows import SPACE
+from llama_index.ragkit.storage.stored_space import SPACE
 
 __all__ = ["vector_factory"]
 
@@ -39,12 +39,7 @@ _PORTS = {"qdrant": 6333, "chroma": 8000}
 _TLS = 443
 _TRIES, _PAUSE = 100, 0.05  # s
 # Enough candidates for the hundred nearest rows of a question, at a few milliseconds a search.
-_HNSW = {
-    "hnsw_m": 16,
-    "hnsw_ef_construction": 64,
-    "hnsw_ef_search": 800,
-    "hnsw_dist_method": "vector_cosine_ops",
-}
+_HNSW = {"hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": 800, "hnsw_dist_method": "vector_cosine_ops"}
 
 
 def vector_factory(vectors: str, database: URL) -> VectorStoreFactory:

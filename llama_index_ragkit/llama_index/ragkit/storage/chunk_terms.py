@@ -18,7 +18,7 @@ from llama_index.ragkit.text.lexical_index import LexicalIndex
 
 __all__ = ["ChunkTerms", "WordRecords"]
 
-_COLLECTION, _EARLIER = "words", "terms"
+_COLLECTION = "words"
 _RECORDS = 4096  # so many that a change of one text rewrites little, also of a million texts
 _LEVEL = 6
 _AT_ONCE = 1_000  # chunks in one transaction, and whose words are dictionaries at once, which take much memory
@@ -32,11 +32,6 @@ class ChunkTerms:
 
     Words that are in memory are in the records of the index too, so that loading it reads no text again: those of a
     chunk in alphabetical order, each as often as it occurs.
-
-    Parameters
-    ----------
-    source : what `terms_of` counts
-    terms_of : the terms of a node, from it and its record
     """
 
     def __init__(
@@ -52,10 +47,6 @@ class ChunkTerms:
 
         Records of other chunks, left by an interrupted write, are removed. Chunks without a record, which such a write
         has not reached, or with one of another source are read from the docstore, and their words are stored.
-
-        Parameters
-        ----------
-        arrays : those of the words of all chunks, if they are known
         """
         if arrays:
             yield from offload(self.words.load, LexicalIndex.of_arrays(arrays))
@@ -81,12 +72,7 @@ class ChunkTerms:
     def changed(
         self, removed: Collection[str], added: Sequence[BaseNode], records: Mapping[str, Record | None]
     ) -> Steps[None]:
-        """Store the words of new chunks, and delete those of removed ones.
-
-        Parameters
-        ----------
-        records : what the extractor read from the new chunks
-        """
+        """Store the words of new chunks, and delete those of removed ones."""
         in_memory = self.words.whole() is not None
         gone: Collection[str] = removed
         stored: dict[str, str] = {}
@@ -125,7 +111,6 @@ class WordRecords:
 
     Parameters
     ----------
-    records : of the index
     source : what the words were read from; those of another source do not count
     """
 
@@ -134,8 +119,7 @@ class WordRecords:
         self._source = source
 
     def load(self) -> Steps[Words]:
-        """The words of all texts; those that an earlier version stored, with a record for each, are deleted."""
-        yield from self._records.delete(_EARLIER, (yield from self._records.get_all(_EARLIER)))
+        """The words of all texts."""
         stored = yield from self._records.get_all(_COLLECTION)
         return (yield from offload(self._all_of, list(stored.values())))
 

@@ -19,6 +19,7 @@ from llama_index.ragkit.storage.struct import DerivedStruct, damaged
 
 __all__ = ["REMOVALS", "Commits", "Unfinished", "all_left", "may_be_writing", "read_commit", "read_unfinished"]
 
+_NOTHING: Record = {"generation": 0}
 _META = "meta"
 _COMMIT = "state"
 _UNFINISHED = "unfinished"
@@ -35,13 +36,7 @@ _writing: set[str] = set()  # the writes of this process that are neither commit
 
 @dataclass(frozen=True)
 class Unfinished:
-    """What incomplete writes left: it counts as incomplete until it is written again or deleted.
-
-    Attributes
-    ----------
-    documents : ref_doc_ids
-    nodes : ids of nodes that were written without their documents
-    """
+    """What incomplete writes left, until it is written again or deleted: documents, and nodes without their own."""
 
     documents: Sequence[str] = ()
     nodes: Sequence[str] = ()
@@ -94,23 +89,13 @@ _COMMITS: TypeAdapter[_Commit] = TypeAdapter(_Commit)
 
 
 def read_commit(records: Records) -> Steps[Record]:
-    """Generation and token of the last commit, and the write in progress ("writer"), if any.
-
-    Raises
-    ------
-    HalfWrittenError
-        If the record was damaged or changed.
-    """
-    stored = (yield from records.get(_META, _COMMIT)) or _nothing()
+    """Generation and token of the last commit, and the write in progress ("writer"), if any."""
+    stored = (yield from records.get(_META, _COMMIT)) or _NOTHING
     try:
         _COMMITS.validate_python(stored, strict=True)
     except ValidationError as error:
         raise damaged("the last write to an index", error) from None
     return stored
-
-
-def _nothing() -> Record:
-    return {"generation": 0}
 
 
 def all_left(records: Records) -> Steps[list[str]]:
@@ -152,10 +137,6 @@ class Commits:
 
     Parameters
     ----------
-    context : holds the struct
-    records : hold the commit, and what is unfinished
-    manifest : knows what is stored
-    struct : of the index, changed at each commit
     is_shared : whether several processes write and read the index; the tokens of writes that ended before their commit
         are then kept until :meth:`settle`
     """
@@ -174,19 +155,14 @@ class Commits:
         self._manifest = manifest
         self._struct = struct
         self.is_shared = is_shared
-        self._token = ""  # of the last write that began here
-
-    @property
-    def token(self) -> str:
-        """The token of the last write that began here."""
-        return self._token
+        self.token = ""  # of the last write that began here
 
     def check(self) -> Steps[None]:
         """Check that the index is as it was last written or opened here, and that no other process is writing to it."""
         self._check((yield from read_commit(self._records)))
 
     def _check(self, stored: Record) -> None:
-        if stored.get("token", "") not in (self._struct.token, self._token):
+        if stored.get("token", "") not in (self._struct.token, self.token):
             raise ConcurrentWriteError(
                 f"Index {self._struct.index_id!r} has been written to since it was opened here: it is at generation "
                 f"{stored['generation']}, this object at {self._struct.generation}. Open it again with "
@@ -203,21 +179,15 @@ class Commits:
             )
 
     def begin(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
-        """Store that a write of documents and nodes begins; until it is finished they count as unfinished.
-
-        Raises
-        ------
-        ConcurrentWriteError
-            If another process has begun one just before.
-        """
+        """Store that a write of documents and nodes begins; until it is finished they count as unfinished."""
         yield from self.check()
         left = yield from self.unfinished()
-        self._token = uuid4().hex[:8]
-        _writing.add(self._token)
-        writer = {"token": self._token, "process": this_process()}
+        self.token = uuid4().hex[:8]
+        _writing.add(self.token)
+        writer = {"token": self.token, "process": this_process()}
 
         def taken(stored: Record | None) -> Record:
-            stored = stored or _nothing()
+            stored = stored or _NOTHING
             self._check(stored)
             left = _replaced(stored) if self.is_shared else ()
             return self._commit_record(self._struct.generation, self._struct.token, writer, left)
@@ -233,13 +203,7 @@ class Commits:
         yield from self._store_struct()
 
     def commit(self, documents: Collection[str], nodes: Collection[str]) -> Steps[None]:
-        """Store that the write has ended, and which documents and nodes are finished; :meth:`publish` comes last.
-
-        Raises
-        ------
-        ConcurrentWriteError
-            If another process has written at the same time.
-        """
+        """Store that the write has ended, and which documents and nodes are finished; :meth:`publish` comes last."""
         stored = yield from self._check_own(
             "Another process has written to index {index} at the same time, and one may have overwritten what the "
             "other wrote. Open the index again with load_index_from_storage(), and refresh the documents of both."
@@ -247,9 +211,9 @@ class Commits:
         left = (yield from _begun(self._records)).without(documents, nodes)
         generation = self._struct.generation + 1
         yield from self._put_unfinished(left)
-        committed = self._commit_record(generation, self._token, None, stored.get(_LEFT, ()))
+        committed = self._commit_record(generation, self.token, None, stored.get(_LEFT, ()))
         yield from self._records.put(_META, [(_COMMIT, committed)])
-        self._take_up(generation, self._token, left)
+        self._take_up(generation, self.token, left)
 
     def publish(self) -> Steps[None]:
         """Store the struct: readers then expect all parts to be of the new generation."""
@@ -257,14 +221,11 @@ class Commits:
 
     def end(self) -> None:
         """The write has ended, committed or not: others may follow."""
-        _writing.discard(self._token)
+        _writing.discard(self.token)
 
     def refresh(self, *, abandoned: bool = False) -> Steps[int]:
-        """Take up what other processes have committed, if several write the index.
-
-        Parameters
-        ----------
-        abandoned : whether a write of this object has ended early: its struct may be of what was rolled back then
+        """Take up what other processes have committed, if several write the index, and what was stored before a write
+        of this object that was `abandoned`.
 
         Returns
         -------
@@ -308,14 +269,10 @@ class Commits:
 
         Until that ends, no other process does the same or begins a write: writers take turns. The token of the writer
         itself stays until another write takes its place.
-
-        Parameters
-        ----------
-        left : tokens of :meth:`left`
         """
 
         def without(stored: Record | None) -> Record:
-            stored = stored or _nothing()
+            stored = stored or _NOTHING
             kept = [token for token in stored.get(_LEFT, ()) if token not in left]
             return {**stored, _LEFT: kept} if left else stored
 
@@ -325,7 +282,7 @@ class Commits:
         """Take up the stored commit after a write that was abandoned, perhaps while it was committed."""
         stored = yield from read_commit(self._records)
         left = yield from self.unfinished()
-        if stored.get("token", "") in (self._struct.token, self._token):
+        if stored.get("token", "") in (self._struct.token, self.token):
             self._take_up(stored["generation"], stored.get("token", ""), left)
 
     def unfinished(self) -> Steps[Unfinished]:
@@ -334,7 +291,7 @@ class Commits:
 
     def _check_own(self, message: str, *, begun: bool = True) -> Steps[Record]:
         stored = yield from read_commit(self._records)
-        if (stored.get("writer") or {}).get("token") != self._token:
+        if (stored.get("writer") or {}).get("token") != self.token:
             raise ConcurrentWriteError(message.format(index=repr(self._struct.index_id)), begun=begun)
         return stored
 

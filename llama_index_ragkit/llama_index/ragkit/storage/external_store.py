@@ -107,14 +107,15 @@ class ExternalVectorStore(ShortRepr):
     def add(self, nodes: Sequence[BaseNode], vectors: NDArray[np.float32]) -> Steps[None]:
         """Write nodes, one row of `vectors` each; the store must not hold their ids yet.
 
-        Some adapters implement `delete` but fail when it is called, so no document could ever be removed from an index
-        in such a store. Therefore the first write of a process tries a delete after the first row.
+        Some adapters implement `delete` but fail when it is called. So the first write of a process tries a delete
+        after the first row.
         """
         self._check_ids([*(node.node_id for node in nodes), *(node.ref_doc_id or "" for node in nodes)])
         done = 0
         if not self._delete_verified and len(nodes):
             yield from self._add(nodes[:1], vectors[:1])
-            yield from self._verify_delete()
+            yield from self._try_deletes()
+            self._delete_verified = True
             done = 1
         nodes, vectors = nodes[done:], vectors[done:]
         if not self._postgres.is_usable:  # other stores may be bound to this thread
@@ -173,13 +174,7 @@ class ExternalVectorStore(ShortRepr):
 
     def check_deletes(self) -> Steps[None]:
         """Check that the store, which has had a row, deletes by row as well as by document; not all do."""
-        unknown = str(uuid4())
-        try:
-            by_row = yield from self._delete_rows([unknown])
-            yield from self._call(self.store.delete, self.store.adelete, unknown)
-        except Exception as error:
-            raise self._cannot_delete(error) from error
-        if not by_row:
+        if not (yield from self._try_deletes(by_document=True)):
             raise UnsupportedStoreError(
                 f"{self._name} deletes only whole documents. An index whose vectors it holds needs a store that "
                 "deletes rows by their ids as well: take one that implements delete_nodes(node_ids), or pass it as "
@@ -222,10 +217,8 @@ class ExternalVectorStore(ShortRepr):
 
         Parameters
         ----------
-        ids : of the rows
         documents : ref_doc_ids of the rows ("None" for none), for a store that does not delete by row
         stay : the other nodes of those documents, which must be written to such a store again
-        vectors_of : the vectors of nodes by id
         """
         documents = sorted(documents)
         then = "They are still in the index. Remove the cause, then delete them again."
@@ -252,11 +245,12 @@ class ExternalVectorStore(ShortRepr):
         own: MetadataFilter | None = None,
         filters: MetadataFilters | None = None,
     ) -> Steps[list[list[str]]]:
-        """Ids of the rows nearest to each of some vectors, without scores, whose meaning differs between stores.
+        """Ids of the rows nearest to each of some vectors, shape (n, dimension), searched for one after the other.
+
+        Scores are not given: their meaning differs between stores.
 
         Parameters
         ----------
-        vectors : shape (n, dimension); they are searched for one after the other, see :func:`search_at_once`
         own : a filter that the store applies if it has filters at all; it needs no quoting
         filters : a filter of the user's, of which the store checks what it can. The rows found need not pass it
         """
@@ -313,14 +307,16 @@ class ExternalVectorStore(ShortRepr):
             return False
         return True
 
-    def _verify_delete(self) -> Steps[None]:
+    def _try_deletes(self, *, by_document: bool = False) -> Steps[bool]:
+        """Delete an unknown row; by document, too, or if the store does not delete by row. Whether it does."""
         unknown = str(uuid4())
         try:
-            if not (yield from self._delete_rows([unknown])):
+            by_row = yield from self._delete_rows([unknown])
+            if by_document or not by_row:
                 yield from self._call(self.store.delete, self.store.adelete, unknown)
         except Exception as error:
             raise self._cannot_delete(error) from error
-        self._delete_verified = True
+        return by_row
 
     def _check_ids(self, ids: Iterable[str]) -> None:
         bad = None if self._module in _IDS_APART else next(filter(QUOTING.search, ids), None)
@@ -389,11 +385,6 @@ def _joined(own: MetadataFilter | None, filters: MetadataFilters | None) -> Meta
 def search_at_once(searches: Sequence[Callable[[], Steps[list[list[str]]]]]) -> Steps[list[list[str]]]:
     """The results of several searches together, some of which run beside each other.
 
-    While a store on a server works on one of them, the rows of another are read.
-
-    Raises
-    ------
-    StorageError
-        That of the first search that failed.
+    While a store on a server works on one of them, the rows of another are read. The first error is raised.
     """
     return [ids for each in (yield from gather(searches, AT_ONCE)) for ids in each.unwrap()]

@@ -244,10 +244,6 @@ class FileKVStore(SimpleKVStore):
     """A `SimpleKVStore` whose values may lie in its file; it writes the file at once and as a whole.
 
     Copies and pickles have all values in memory.
-
-    Parameters
-    ----------
-    data : mappings by collection, which are not copied
     """
 
     def __init__(self, data: dict[str, Any] | None = None) -> None:
@@ -298,13 +294,7 @@ class FileKVStore(SimpleKVStore):
         return self._read.get(owner)
 
     def offer(self, owner: str, made: Callable[[], ArrayFile | None]) -> None:
-        """Have arrays written with the values.
-
-        Parameters
-        ----------
-        owner : the part of the names of its collections before the slash
-        made : a method that is asked when the values are written, as long as its object lives; None for no arrays
-        """
+        """Have arrays written with the values."""
         self._offered[owner] = weakref.WeakMethod(made)
 
     def drop_arrays(self, owner: str) -> None:

@@ -53,13 +53,7 @@ _VERSIONS = ("ETag", "etag", "md5", "generation", "mtime", "LastModified", "last
 
 
 def real_folder(path: str | Path) -> Path:
-    """The absolute path of a folder: `~` expanded, symbolic links followed, whether or not it exists.
-
-    Raises
-    ------
-    ConfigurationError
-        If it cannot be the path of a folder, for example because it has a NUL character.
-    """
+    """The absolute path of a folder: `~` expanded, symbolic links followed, whether or not it exists."""
     try:
         folder = Path(path).expanduser().resolve()
         folder.exists()  # asks the system, to which a name may be too long
@@ -134,10 +128,7 @@ def replace_contents(new: Path, folder: Path) -> None:
 
     Modes and owners of the folder and its files are kept. When this returns, everything is on disk.
     """
-    _keep_modes(new, folder)
-    for path in new.iterdir():
-        _flush(path)
-    _flush(new)
+    _complete_files(new, folder)
     if new.parent == folder:
         _move_in(new, folder)
     elif not folder.exists():
@@ -148,10 +139,7 @@ def replace_contents(new: Path, folder: Path) -> None:
             new.rename(inside)
         except OSError:  # another file system, mounted at the folder
             shutil.copytree(new, inside)
-            _keep_modes(inside, folder)
-            for path in inside.iterdir():
-                _flush(path)
-            _flush(inside)
+            _complete_files(inside, folder)
         try:
             _move_in(inside, folder)
         finally:
@@ -255,6 +243,13 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
+def _complete_files(new: Path, folder: Path) -> None:
+    """Have new files on disk, with the modes and owners of the old ones."""
+    _keep_modes(new, folder)
+    for path in (*new.iterdir(), new):
+        _flush(path)
+
+
 def _keep_modes(new: Path, folder: Path) -> None:
     """Give new files the mode and owner of the old ones of their names, or else of any; the new folder likewise."""
     if not folder.exists():
@@ -311,11 +306,6 @@ class RemoteFolder:
     Such file systems cannot exchange folders. So new files are first written to a subfolder, and then a file that names
     it. Until all files are in their places and that file is deleted, the subfolder is the state of the folder. A writer
     that dies leaves the old state or the new. Nothing locks such a folder: of two that write at once, one may be lost.
-
-    Parameters
-    ----------
-    fs : the file system
-    path : the folder, with or without the protocol
     """
 
     def __init__(self, fs: fsspec.AbstractFileSystem, path: str | Path) -> None:
@@ -335,12 +325,9 @@ class RemoteFolder:
         return {
             name: repr([entry["type"], entry.get("size"), *(entry.get(key) for key in _VERSIONS)])
             for entry in found
-            if (name := entry["name"].rstrip("/").rpartition("/")[2]) and not self._is_itself(entry["name"])
+            if (name := entry["name"].rstrip("/").rpartition("/")[2])
+            and entry["name"].strip("/") != self._path.strip("/")  # some file systems keep an empty object for a folder
         }
-
-    def _is_itself(self, path: str) -> bool:
-        """Whether this is the folder: some file systems keep an empty object for it."""
-        return path.strip("/") == self._path.strip("/")
 
     def foreign(self, is_own: Callable[[str], bool]) -> list[str]:
         """Names in the folder that are neither its own nor temporary."""

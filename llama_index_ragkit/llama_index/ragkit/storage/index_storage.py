@@ -14,13 +14,12 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import Steps, call, immediate
 from llama_index.ragkit.storage.commits import Commits
-from llama_index.ragkit.storage.docstore import delete_from_docstore, describe_documents, get_keys
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
 from llama_index.ragkit.storage.interface import Space, Stores
 from llama_index.ragkit.storage.manifest import Manifest, NodeEntry
 from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.opening import CHUNKS
-from llama_index.ragkit.storage.records import Records
+from llama_index.ragkit.storage.records import Records, delete_from_docstore, describe_documents, get_keys
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.storage.vector_spaces import SpaceRows
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -108,12 +107,7 @@ class IndexStorage(ABC):
 
     @immediate
     def arrays(self, source: str) -> Arrays:
-        """What was made of the records at the last commit, mapped from their file; none if there is nothing.
-
-        Parameters
-        ----------
-        source : what words were counted in
-        """
+        """What was made of the records at the last commit, mapped from their file; none if there is nothing."""
         return {}
 
     @immediate
@@ -138,11 +132,8 @@ class IndexStorage(ABC):
 
     @immediate  # noqa: B027
     def catch_up(self, *, abandoned: bool) -> None:
-        """Before a write, take up what other processes have written, and wait for one that is writing.
-
-        Parameters
-        ----------
-        abandoned : whether a write of this object has ended early
+        """Before a write, take up what other processes have written, and wait for one that is writing; `abandoned` says
+        whether a write of this object has ended early.
         """
 
     def recover(self) -> Steps[None]:

@@ -58,12 +58,7 @@ class Space(Protocol):
         """The vectors of rows that exist, by id in the given order, where the id of a row says what its vector is."""
 
     def described(self, ids: Iterable[str] | None = None, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
-        """As :meth:`fetch`, without vectors: what the result has for them means nothing.
-
-        Parameters
-        ----------
-        ids : None for all rows
-        """
+        """As :meth:`fetch`, without vectors: what the result has for them means nothing. All rows if `ids` is None."""
 
     def near(self, vectors: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING) -> Steps[Snapshot]:
         """Rows that count, among them the nearest to each of some vectors by cosine, as far as the space finds them.
@@ -142,11 +137,7 @@ class Words(Protocol):
     def scores_of(
         self, ids: Sequence[str], questions: Sequence[str], only: CountedTexts | None = None
     ) -> list[dict[str, float]]:
-        """The scores of some texts for each of several questions.
-
-        Parameters
-        ----------
-        only : see :meth:`scores`; `ids` are among them
+        """The scores of some texts for each of several questions; `ids` are among those of `only`, see :meth:`scores`.
 
         Returns
         -------
@@ -156,10 +147,6 @@ class Words(Protocol):
     def full_scores(self, questions: Sequence[str], only: CountedTexts | None = None) -> list[FullScore]:
         """For each question, the score of a text of mean length that has each word of a sentence of it once, and that
         length.
-
-        Parameters
-        ----------
-        only : see :meth:`scores`
         """
 
     def whole(self) -> LexicalIndex | None:

@@ -52,12 +52,7 @@ CountedTexts = Sequence[str] | LabelledTexts
 
 
 def labels_of(metadata: Mapping[str, Any], document: str | None) -> dict[str, int]:
-    """The labels of a text as terms, each 0 times.
-
-    Parameters
-    ----------
-    document : id of its document
-    """
+    """The labels of a text as terms, each 0 times."""
     given = {key: metadata[key] for key in metadata if key not in _OF_DOCUMENT}
     given["ref_doc_id"] = "None" if document is None else document
     labels = [LABEL, *(_label(key, value) for key, value in given.items())]
@@ -93,17 +88,12 @@ def labels_in(filters: MetadataFilters) -> Iterator[str]:
 
 
 def passing_texts(
-    part: Part,
-    counts: Mapping[str, int],
-    read: Callable[[Sequence[str]], tuple[Ints, Ints]],
-    most: int,
+    part: Part, counts: Mapping[str, int], read: Callable[[Sequence[str]], tuple[Ints, Ints]], most: int
 ) -> LabelledTexts | None:
     """The texts that pass a filter, and perhaps others; None where labels do not tell, or there may be too many.
 
     Parameters
     ----------
-    part : the filter, or a part of one
-    counts : label -> how many texts have it
     read : labels -> the numbers of the texts with any of them, ascending, and how many words these have
     most : texts that are read for a part of the filter
     """

@@ -1,29 +1,141 @@
 """`LocalIndexStorage`: the storage of an index in memory, in stores that live with the process or are persisted."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
+from typing import Any
 
+import numpy as np
 from llama_index.core.schema import BaseNode
 from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
+from numpy.typing import NDArray
 
 from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import Steps, immediate
 from llama_index.ragkit.storage.commits import may_be_writing, read_commit
 from llama_index.ragkit.storage.external_store import ExternalVectorStore
+from llama_index.ragkit.storage.graph.local_graph import LocalGraph
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.storage.local_stores import LocalStores
+from llama_index.ragkit.storage.labels import CountedTexts, LabelledTexts
 from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.opening import CHUNKS, check_commit, new_uid, open_records, version_tag
 from llama_index.ragkit.storage.persist import remember
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.storage.vector_spaces import VectorSpace, open_space
+from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
+from llama_index.ragkit.vectors.largest import largest
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.row_buffer import Storage
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["LocalIndexStorage"]
+__all__ = ["LocalIndexStorage", "LocalStores", "LocalWords"]
 
 _LAYOUT = 1  # raised when an array means something else, or what it is made of is read in another way
+
+
+class LocalWords:
+    """The :class:`~llama_index.ragkit.storage.interface.Words` of a lexical index, which a write replaces."""
+
+    def __init__(self, index: LexicalIndex | None = None) -> None:
+        self._index = index or LexicalIndex()
+        self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalWords, (self._index,)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def changed(self, removed: Collection[str], added: Mapping[str, Mapping[str, int]]) -> None:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.changed`."""
+        words = {name: {term: count for term, count in terms.items() if count} for name, terms in added.items()}
+        with self._lock:
+            self._index = self._index.changed(removed, words)
+
+    def load(self, texts: Mapping[str, str] | LexicalIndex) -> None:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.load`."""
+        with self._lock:
+            self._index = texts if isinstance(texts, LexicalIndex) else LexicalIndex.of(texts)
+
+    def passing(self, filters: MetadataFilters, few: int) -> CountedTexts | None:
+        """None: labels are not kept."""
+        return None
+
+    def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.scores`."""
+        index = self._index
+        found: list[tuple[float, str]] = []
+        for ids, scores in zip(index.ids, index.scores(question, _masks(index, only)), strict=True):
+            found += ((-scores[row], ids[row]) for row in _best(scores, limit).tolist())
+        return {name: float(-score) for score, name in sorted(found)[:limit]}
+
+    def scores_of(
+        self, ids: Sequence[str], questions: Sequence[str], only: CountedTexts | None = None
+    ) -> list[dict[str, float]]:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.scores_of`."""
+        index = self._index
+        rows, masks = index.rows_of(ids), _masks(index, only)
+        found = []
+        for question in questions:
+            scores = np.zeros(len(ids))
+            for of_block, own in zip(index.scores(question, masks), rows, strict=True):
+                scores += np.where(own >= 0, of_block[own], 0.0)  # each text is in one block
+            found.append({name: score for name, score in zip(ids, scores.tolist(), strict=True) if score})
+        return found
+
+    def full_scores(self, questions: Sequence[str], only: CountedTexts | None = None) -> list[FullScore]:
+        """See :meth:`~llama_index.ragkit.storage.interface.Words.full_scores`."""
+        index = self._index
+        return index.full_scores(questions, _masks(index, only))
+
+    def whole(self) -> LexicalIndex:
+        """All texts."""
+        return self._index
+
+
+def _masks(index: LexicalIndex, only: CountedTexts | None) -> list[NDArray[np.bool_]] | None:
+    if only is None or isinstance(only, LabelledTexts):  # of which there are none
+        return None
+    return index.masks_of(only)
+
+
+def _best(scores: NDArray[np.float64], limit: int) -> NDArray[np.intp]:
+    """The rows with the best scores above 0, and all with the last of these."""
+    rows = np.flatnonzero(scores)
+    if 0 < limit < len(rows):
+        rows = rows[scores[rows] >= scores[rows][largest(scores[rows], limit)].min()]
+    return rows
+
+
+class LocalStores:
+    """The :class:`~llama_index.ragkit.storage.interface.Stores` of an index in memory, empty at first."""
+
+    def __init__(self) -> None:
+        self._words = LocalWords()
+        self._graph = LocalGraph()
+
+    def words(self) -> LocalWords:
+        """The words of the chunks."""
+        return self._words
+
+    def graph(self) -> LocalGraph:
+        """The graph."""
+        return self._graph
+
+    def connect(self, store: BasePydanticVectorStore) -> None:
+        """Nothing: there are no connections to share."""
+
+    @immediate
+    def transaction(self) -> AbstractContextManager[None]:
+        """A block of writes; those before an error stay."""
+        return nullcontext()
+
+    @immediate
+    def snapshot(self) -> AbstractContextManager[None]:
+        """A block of reads, each of the latest state."""
+        return nullcontext()
 
 
 class LocalIndexStorage(IndexStorage):
@@ -31,11 +143,6 @@ class LocalIndexStorage(IndexStorage):
 
     Arrays lie beside its records, so that it opens at once. They belong to one commit. Those of another commit, or of a
     write that has not ended, do not count: the index is then made of its records, as it is where there are no arrays.
-
-    Parameters
-    ----------
-    spaces : the vector spaces by name
-    external : the user's own vector store that chunks are written to as well, if there is one
     """
 
     def __init__(
@@ -77,12 +184,7 @@ class LocalIndexStorage(IndexStorage):
     def open(
         cls, context: StorageContext, method: str, struct: DerivedStruct, external: ExternalVectorStore | None
     ) -> Steps["LocalIndexStorage"]:
-        """The storage of a stored index, after a check that its parts belong together.
-
-        Raises
-        ------
-        FormatVersionError, MissingSpaceError, HalfWrittenError
-        """
+        """The storage of a stored index, after a check that its parts belong together."""
         records = open_records(context, method, struct)
         trusted, tag = (yield from check_commit(struct, records)), version_tag(struct)
         spaces = {}

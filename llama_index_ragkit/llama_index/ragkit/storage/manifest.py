@@ -74,8 +74,8 @@ class Manifest:
 
     def entries_of_documents(self, documents: Sequence[Document]) -> Steps[dict[str, NodeEntry]]:
         """All nodes of some documents."""
-        found = yield from self._records.get_many(_DOCUMENTS, [document.id_ for document in documents])
-        return (yield from self.entries_of(node_id for record in found.values() for node_id in record["node_ids"]))
+        node_ids = yield from self.nodes_of_documents(document.id_ for document in documents)
+        return (yield from self.entries_of(node_ids))
 
     def documents(self) -> Steps[dict[str, RefDocInfo]]:
         """Documents that have nodes, with the metadata of the first."""
@@ -97,10 +97,7 @@ class Manifest:
         A document is written before its nodes, and :meth:`remove` removes it after them: what it names can be found
         and deleted whenever a write ends.
         """
-        by_document: dict[str, list[str]] = defaultdict(list)
-        for node_id, entry in entries.items():
-            if entry.ref_doc_id is not None:
-                by_document[entry.ref_doc_id].append(node_id)
+        by_document = _by_document(entries)
         documents = []
         stored = yield from self._records.get_many(_DOCUMENTS, by_document)
         for ref_doc_id, node_ids in by_document.items():
@@ -116,16 +113,14 @@ class Manifest:
 
     def remove(self, entries: Mapping[str, NodeEntry], whole: Sequence[str] = ()) -> Steps[None]:
         """Remove nodes; a document is removed with its last node, and those of `whole` in any case."""
-        by_document: dict[str, set[str]] = defaultdict(set)
-        for node_id, entry in entries.items():
-            if entry.ref_doc_id is not None:
-                by_document[entry.ref_doc_id].add(node_id)
+        by_document = _by_document(entries)
         yield from self._records.delete(_NODES, entries)
         touched = list(dict.fromkeys([*by_document, *whole]))
         stored = yield from self._records.get_many(_DOCUMENTS, touched)
         kept: dict[str, Record] = {}
         for ref_doc_id, record in stored.items():
-            left = [i for i in record["node_ids"] if i not in by_document[ref_doc_id]]
+            gone = set(by_document[ref_doc_id])
+            left = [i for i in record["node_ids"] if i not in gone]
             if left and ref_doc_id not in whole:
                 kept[ref_doc_id] = {**record, "node_ids": left}
         yield from self._records.put(_DOCUMENTS, list(kept.items()))
@@ -144,3 +139,12 @@ class Manifest:
             record = {"node_ids": [], **stored.get(document.id_, {}), "metadata": metadata[document.id_]}
             finished.append((document.id_, {**record, "hash": document.hash}))
         yield from self._records.put(_DOCUMENTS, finished)
+
+
+def _by_document(entries: Mapping[str, NodeEntry]) -> dict[str, list[str]]:
+    """The nodes of each document."""
+    nodes: dict[str, list[str]] = defaultdict(list)
+    for node_id, entry in entries.items():
+        if entry.ref_doc_id is not None:
+            nodes[entry.ref_doc_id].append(node_id)
+    return nodes

@@ -17,17 +17,10 @@ from llama_index.ragkit.storage.file_kvstore import keep_in_file
 from llama_index.ragkit.storage.manifest import Manifest
 from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import DerivedStruct, check_format
+from llama_index.ragkit.storage.vector_spaces import stored_matrix
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 
-__all__ = [
-    "CHUNKS",
-    "DEFAULT",
-    "check_commit",
-    "find_external_store",
-    "new_uid",
-    "open_records",
-    "version_tag",
-]
+__all__ = ["CHUNKS", "DEFAULT", "check_commit", "find_external_store", "new_uid", "open_records", "version_tag"]
 
 logger = logging.getLogger(__name__)
 
@@ -53,10 +46,7 @@ def open_records(context: StorageContext, method: str, struct: DerivedStruct) ->
 
 
 def find_external_store(
-    context: StorageContext,
-    method: str,
-    given: BasePydanticVectorStore | None,
-    stored: DerivedStruct | None = None,
+    context: StorageContext, method: str, given: BasePydanticVectorStore | None, stored: DerivedStruct | None = None
 ) -> tuple[ExternalVectorStore | None, bool | str]:
     """The user's own store for chunks: the one passed, or one of the storage context.
 
@@ -65,18 +55,9 @@ def find_external_store(
     never used. Nor is a store that another index of the context writes to, since both would write and delete the same
     chunks; a warning says so.
 
-    Parameters
-    ----------
-    stored : the struct of the index, if it is not new
-
     Returns
     -------
     The store, and what the struct says of it: whether there is one, or "default" for that of the context
-
-    Raises
-    ------
-    UnsupportedStoreError
-        If the store cannot delete.
     """
     own = context.vector_stores.get(f"{method}_{CHUNKS}")
     if given is None and not isinstance(own, (SimpleVectorStore, MatrixVectorStore)):
@@ -110,11 +91,7 @@ def _default_store(context: StorageContext, stored: DerivedStruct | None) -> Bas
     if not isinstance(default, SimpleVectorStore):
         return default
     written = stored is not None and stored.params.get("mirrored") == DEFAULT
-    if written and MatrixVectorStore.is_persisted_matrix(default):
-        # Core reads every file of a folder as a SimpleVectorStore.
-        context.vector_stores[DEFAULT] = MatrixVectorStore.from_simple(default)
-        return context.vector_stores[DEFAULT]
-    return None
+    return stored_matrix(context, DEFAULT) if written else None
 
 
 def _writer_of_default(context: StorageContext) -> str | None:

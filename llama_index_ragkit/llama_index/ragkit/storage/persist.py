@@ -59,28 +59,13 @@ _LONGEST_WAIT = 0.5
 
 
 def remember(context: StorageContext, tokens: Mapping[str, str] | None = None) -> None:
-    """The context and the folder hold the same state now.
-
-    Parameters
-    ----------
-    tokens : of the indexes that were read, by id; None for all of the context
-    """
+    """The context and the folder hold the same state now."""
     store = context.index_store
     _last_read.setdefault(store, {}).update(_tokens(store) if tokens is None else tokens)
 
 
 def refuse_newer(context: StorageContext, folder: Path, name: str = "") -> None:
-    """Check that a folder holds what the context was read from or last saved as.
-
-    Parameters
-    ----------
-    name : what to call the folder in an error [its path]
-
-    Raises
-    ------
-    ConcurrentWriteError
-        If another process has saved an index of the context since then.
-    """
+    """Raise a `ConcurrentWriteError` if another process has saved an index of the context since this one last did."""
     path = folder / "index_store.json"
     if not path.exists():
         return
@@ -276,21 +261,16 @@ def _mapped(folder: Path) -> dict[str, Any]:
         for path, found in spaces.items()
     }
     given: dict[str, Any] = {} if kvstore is None else {"docstore": SimpleDocumentStore(kvstore)}
-    return {**given, "vector_stores": stores} if any(map(_is_matrix, stores.values())) else given
-
-
-def _is_matrix(store: object) -> bool:
-    return isinstance(store, MatrixVectorStore)
+    return (
+        {**given, "vector_stores": stores}
+        if any(isinstance(store, MatrixVectorStore) for store in stores.values())
+        else given
+    )
 
 
 def _opened(folder: Path, kwargs: Mapping[str, Any]) -> StorageContext:
-    read = StorageContext.from_defaults(persist_dir=str(folder), **kwargs)
-    _check_entries(read)
-    return read
-
-
-def _check_entries(context: StorageContext) -> None:
-    """Check the entries of what core has read: it looks at them when they are asked for."""
+    """What core reads, after a check of its entries, which core looks at when they are asked for."""
+    context = StorageContext.from_defaults(persist_dir=str(folder), **kwargs)
     docstore, index_store = context.docstore, context.index_store
     if isinstance(docstore, SimpleDocumentStore):
         kvstore = docstore_tables(docstore).kvstore
@@ -302,12 +282,11 @@ def _check_entries(context: StorageContext) -> None:
         for entry in index_entries(index_store).values():
             if not isinstance(entry[TYPE_KEY], str) or not isinstance(entry[DATA_KEY], str | dict):
                 raise TypeError("an entry of the index store has no type or no data")
+    return context
 
 
 def _is_own(path: Path) -> bool:
-    if path.name == _OF_FILE_SYSTEM or is_temporary(path):
-        return True
-    return path.is_file() and _is_own_name(path.name)
+    return path.name == _OF_FILE_SYSTEM or is_temporary(path) or (path.is_file() and _is_own_name(path.name))
 
 
 def _is_own_name(name: str) -> bool:

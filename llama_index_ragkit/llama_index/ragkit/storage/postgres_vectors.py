@@ -30,10 +30,6 @@ class PostgresVectors:
 
     All methods return None if the store is another one or a class derived from it, is not connected yet, or has a table
     of another form. Then call the store's own methods, which also say what is wrong.
-
-    Parameters
-    ----------
-    store : any vector store
     """
 
     def __init__(self, store: BasePydanticVectorStore) -> None:
@@ -52,7 +48,6 @@ class PostgresVectors:
 
         Parameters
         ----------
-        vectors : shape (n, dimension)
         filters : which rows are searched, with the operator IN alone; keys and values travel as parameters
         """
         store = self._connected()
@@ -91,12 +86,7 @@ class PostgresVectors:
         return {row_id: np.frombuffer(data, ">f4", offset=_HEADER).astype(np.float32) for row_id, data in rows}
 
     def add(self, nodes: Sequence[BaseNode], vectors: Floats) -> int | None:
-        """Add rows, all or none, as the adapter writes them; how many.
-
-        Parameters
-        ----------
-        vectors : shape (number of nodes, dimension)
-        """
+        """Add rows, all or none, as the adapter writes them; how many."""
         if (store := self._connected()) is None:
             return None
         flat = store.flat_metadata

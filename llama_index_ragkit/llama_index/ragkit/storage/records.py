@@ -1,25 +1,31 @@
 """The records of an index in the key-value store of the user's document store.
 
 They have collections of their own beside the docstore's: they are persisted and loaded with it, but do not appear in
-`docstore.docs`, which other retrievers read (BM25, keyword index).
+`docstore.docs`, which other retrievers read (BM25, keyword index). Beside them is what core's document and key-value
+stores do not do themselves: many keys at once, and complete deletes.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from llama_index.core.storage.docstore.types import BaseDocumentStore
+from llama_index.core.storage.kvstore import SimpleKVStore
+from llama_index.core.storage.kvstore.types import BaseKVStore
 
 from llama_index.ragkit.core_internals import docstore_tables
 from llama_index.ragkit.llm.bulk_kvstore import BulkKVStore
-from llama_index.ragkit.steps import Steps, call, run_steps
-from llama_index.ragkit.storage.docstore import clean, delete_keys, get_keys, outlives_the_process
+from llama_index.ragkit.steps import Steps, call, gather, run_steps
 from llama_index.ragkit.storage.file_kvstore import FileKVStore
 from llama_index.ragkit.vectors.array_file import ArrayFile
 
-__all__ = ["Record", "Records"]
+__all__ = ["Record", "Records", "delete_from_docstore", "delete_keys", "describe_documents", "get_keys"]
 
 T = TypeVar("T")
 Record = dict[str, Any]
+
+_AT_ONCE = 8  # reads of a store that reads one key at a time
 
 
 class Records:
@@ -41,7 +47,7 @@ class Records:
     @property
     def outlives_the_process(self) -> bool:
         """Whether the key-value store is a server or a file to which every write goes immediately."""
-        return outlives_the_process(self._kv)
+        return _outlives(self._kv)
 
     @property
     def arrays(self) -> ArrayFile | None:
@@ -104,15 +110,10 @@ class Records:
         if keys and not self.paused:
             yield from delete_keys(self._kv, {self._name(collection): keys})
             if not self._cleaned_later:
-                yield from clean(self._kv)
+                yield from _clean(self._kv)
 
     def check_writable(self) -> Steps[None]:
-        """Check that records may be written, where the store can tell without writing any.
-
-        Raises
-        ------
-        ReadOnlyError
-        """
+        """Raise a `ReadOnlyError` if records may not be written, where the store can tell without writing any."""
         if isinstance(self._kv, BulkKVStore):
             yield from call(self._kv.check_writable, self._kv.acheck_writable)
 
@@ -125,10 +126,109 @@ class Records:
         finished = False
         try:
             result = yield from work
-            yield from clean(self._kv)
+            yield from _clean(self._kv)
             finished = True
             return result
         finally:
             self._cleaned_later = False
             if not finished:
-                run_steps(clean(self._kv))  # steps that are being closed cannot yield requests
+                run_steps(_clean(self._kv))  # steps that are being closed cannot yield requests
+
+
+def _outlives(kv: BaseKVStore) -> bool:
+    """Whether a key-value store is a server or a file to which every write goes immediately."""
+    # In-memory stores have a persist method, whatever class they derive from in this version of core.
+    return not callable(getattr(kv, "persist", None))
+
+
+def get_keys(kv: BaseKVStore, keys: Iterable[str], collection: str) -> Steps[dict[str, dict[str, Any]]]:
+    """The values of those keys that exist, in the order of `keys`.
+
+    A `BulkKVStore` reads them in one call. Of another store on a server, several are read at once. Core's own lies in
+    this process, where there is nothing to wait for.
+    """
+    wanted = list(dict.fromkeys(keys))
+    if not wanted:
+        return {}
+    if isinstance(kv, SimpleKVStore):
+        found = ((key, kv.get(key, collection)) for key in wanted)
+        return {key: value for key, value in found if value is not None}
+    if isinstance(kv, BulkKVStore):
+        return (yield from call(kv.get_many, kv.aget_many, wanted, collection=collection))
+    jobs: list[Callable[[], Steps[dict[str, Any] | None]]] = [
+        partial(call, kv.get, kv.aget, key, collection=collection) for key in wanted
+    ]
+    at_once = min(_AT_ONCE, len(jobs)) if _outlives(kv) else 1
+    values = [outcome.unwrap() for outcome in (yield from gather(jobs, num_workers=at_once))]
+    return {key: value for key, value in zip(wanted, values, strict=True) if value is not None}
+
+
+def delete_keys(kv: BaseKVStore, keys: Mapping[str, Sequence[str]]) -> Steps[None]:
+    """Delete keys, collection after collection; unknown ones are ignored.
+
+    A `BulkKVStore` deletes those of a collection in one transaction, but their bytes may remain in its files until it
+    is cleaned.
+    """
+    for collection, of_collection in keys.items():
+        if isinstance(kv, BulkKVStore) and of_collection:
+            yield from call(kv.delete_all, kv.adelete_all, of_collection, collection=collection, clean=False)
+        elif isinstance(kv, SimpleKVStore):
+            for key in of_collection:
+                kv.delete(key, collection)
+        else:
+            for key in of_collection:
+                yield from call(kv.delete, kv.adelete, key, collection=collection)
+
+
+def _clean(kv: BaseKVStore) -> Steps[None]:
+    """Remove the bytes of deleted and replaced values from the files of a `BulkKVStore`."""
+    if isinstance(kv, BulkKVStore):
+        yield from call(kv.clean, kv.aclean)
+
+
+def delete_from_docstore(
+    docstore: BaseDocumentStore, node_ids: Iterable[str], ref_doc_ids: Iterable[str]
+) -> Steps[None]:
+    """Delete nodes from a docstore, and the bookkeeping of whole documents.
+
+    Core's own deletes are not used, for the reasons that :func:`~llama_index.ragkit.core_internals.docstore_tables`
+    gives.
+    """
+    tables = docstore_tables(docstore)
+    kv = tables.kvstore
+    doomed = dict.fromkeys(node_ids)
+    whole = list(dict.fromkeys(ref_doc_ids))
+    touched: dict[str, set[str]] = defaultdict(set)
+    for node_id, entry in (yield from get_keys(kv, doomed, tables.metadata)).items():
+        if entry.get("ref_doc_id"):
+            touched[entry["ref_doc_id"]].add(node_id)
+    left: dict[str, dict[str, Any]] = {}
+    documents = []
+    entries = yield from get_keys(kv, [*touched, *whole], tables.ref_docs)
+    for ref_doc_id in dict.fromkeys([*touched, *whole]):
+        entry = entries.get(ref_doc_id, {})
+        of_document = list(entry.get("node_ids", []))
+        others = [] if ref_doc_id in whole else [i for i in of_document if i not in touched[ref_doc_id]]
+        if others and entry:
+            left[ref_doc_id] = {**entry, "node_ids": others}
+        else:
+            doomed.update(dict.fromkeys([*of_document, ref_doc_id]))
+            documents.append(ref_doc_id)
+    # The entry of a document, which names its nodes, goes after them, and what names the document of a node goes last,
+    # so that a delete that was killed can be repeated.
+    yield from delete_keys(kv, {tables.nodes: list(doomed), tables.ref_docs: documents})
+    for ref_doc_id, entry in left.items():
+        yield from call(kv.put, kv.aput, ref_doc_id, entry, collection=tables.ref_docs)
+    yield from delete_keys(kv, {tables.metadata: list(doomed)})
+    yield from _clean(kv)
+
+
+def describe_documents(docstore: BaseDocumentStore, metadata: Mapping[str, dict[str, Any]]) -> Steps[None]:
+    """Set the metadata of documents, which core sets with their first nodes and then only adds to."""
+    tables = docstore_tables(docstore)
+    kv = tables.kvstore
+    entries = yield from get_keys(kv, metadata, tables.ref_docs)
+    for ref_doc_id, entry in entries.items():
+        if entry.get("metadata") != metadata[ref_doc_id]:
+            changed = {**entry, "metadata": metadata[ref_doc_id]}
+            yield from call(kv.put, kv.aput, ref_doc_id, changed, collection=tables.ref_docs)

@@ -38,13 +38,7 @@ class Selection:
         return self.filters is None and self.only is None and self.documents is None
 
     def allowed(self, rows: Snapshot) -> Mask | None:
-        """Which rows count, shape (n,); None for all.
-
-        Raises
-        ------
-        ConfigurationError
-            See :meth:`mask`.
-        """
+        """Which rows count, shape (n,); None for all."""
         return None if self.is_whole else self.mask(rows)
 
     def mask(self, rows: Snapshot) -> Mask:
@@ -61,20 +55,10 @@ class Selection:
 EVERYTHING = Selection()
 
 
-def select_stored(
-    manifest: Manifest,
-    filters: MetadataFilters | None = None,
-    node_ids: Sequence[str] | None = None,
-    doc_ids: Sequence[str] | None = None,
-) -> Steps[Selection]:
-    """Which chunks of an index that is served from stores count.
-
-    Parameters
-    ----------
-    filters, node_ids, doc_ids : None for all
-    """
-    only = None if node_ids is None else list(dict.fromkeys(node_ids))
-    if doc_ids is not None:
-        of_documents = dict.fromkeys((yield from manifest.nodes_of_documents(doc_ids)))
+def select_stored(manifest: Manifest, given: Selection) -> Steps[Selection]:
+    """Which chunks of an index that is served from stores count: those of its documents are looked up by their ids."""
+    only = None if given.only is None else list(dict.fromkeys(given.only))
+    if given.documents is not None:
+        of_documents = dict.fromkeys((yield from manifest.nodes_of_documents(given.documents)))
         only = [node_id for node_id in (of_documents if only is None else only) if node_id in of_documents]
-    return Selection(filters, only)
+    return Selection(given.filters, only)

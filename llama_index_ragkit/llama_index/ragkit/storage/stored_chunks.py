@@ -59,11 +59,7 @@ class StoredChunks:
     terms: Words | None = None
 
     def view(
-        self,
-        question: str,
-        vector: NDArray[np.float32],
-        wanted: int,
-        selection: Selection = EVERYTHING,
+        self, question: str, vector: NDArray[np.float32], wanted: int, selection: Selection = EVERYTHING
     ) -> Steps[ChunkView]:
         """The chunks near a question by their vectors or by their words.
 

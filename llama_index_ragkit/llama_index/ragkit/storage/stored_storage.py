@@ -30,10 +30,6 @@ class StoredIndexStorage(IndexStorage):
 
     Copies of chunks are found by the hash of their text and metadata. There is a record for each hash, with the ids of
     the chunks that have it; none for chunks that earlier versions stored.
-
-    Parameters
-    ----------
-    opened : names -> the vector spaces
     """
 
     def __init__(

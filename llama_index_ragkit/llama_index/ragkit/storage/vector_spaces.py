@@ -1,7 +1,7 @@
 """A vector space of an index: exact vectors in memory, and the places where they are stored."""
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,10 @@ from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.row_buffer import Storage
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
-__all__ = ["SpaceRows", "VectorSpace", "open_space", "stored_matrix"]
+__all__ = ["VECTOR", "SpaceRows", "VectorSpace", "open_space", "stored_matrix", "vector_in"]
+
+VECTOR = "v"
+"""The key of a record's vector."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,22 @@ class SpaceRows:
     ref_doc_ids: Sequence[str | None]
     metadatas: Sequence[dict[str, Any]] = field(default_factory=list)
 
+    def records(self, *, with_vectors: bool = True) -> Iterator[Record]:
+        """The record of each row."""
+        metadatas = self.metadatas or [{}] * len(self.ids)
+        columns = zip(self.vectors, self.keys, self.ref_doc_ids, metadatas, strict=True)
+        for vector, key, ref, metadata in columns:
+            record: Record = {"key": key, "ref": ref, "meta": dict(metadata)}
+            if with_vectors:
+                data = np.ascontiguousarray(vector, dtype="<f4").tobytes()
+                record[VECTOR] = base64.b64encode(data).decode("ascii")
+            yield record
+
+
+def vector_in(record: Record) -> NDArray[np.float32]:
+    """The vector of a row in its record."""
+    return np.frombuffer(base64.b64decode(record[VECTOR]), dtype="<f4").astype(np.float32)
+
 
 class VectorSpace:
     """Rows in a :class:`MatrixVectorStore`.
@@ -58,7 +77,7 @@ class VectorSpace:
         if not len(rows.ids):
             return
         if self._records is not None:
-            yield from self._records.put(self._collection, list(_to_records(rows)))
+            yield from self._records.put(self._collection, list(zip(rows.ids, rows.records(), strict=True)))
         yield from offload(
             self.store.put,
             list(rows.ids),
@@ -132,20 +151,13 @@ def _counted(rows: Snapshot, selection: Selection) -> Snapshot:
     return rows if selection.is_whole else rows.part(np.flatnonzero(selection.mask(rows)))
 
 
-def _to_records(rows: SpaceRows) -> Iterable[tuple[str, Record]]:
-    metadatas = rows.metadatas or [{}] * len(rows.ids)
-    for i, row_id in enumerate(rows.ids):
-        vector = base64.b64encode(np.ascontiguousarray(rows.vectors[i], dtype="<f4").tobytes()).decode("ascii")
-        yield row_id, {"v": vector, "key": rows.keys[i], "ref": rows.ref_doc_ids[i], "meta": dict(metadatas[i])}
-
-
 def _from_records(store: MatrixVectorStore, records: dict[str, Record]) -> None:
     if not records:
         return
     ids = sorted(records)
     store.put(
         ids,
-        np.stack([np.frombuffer(base64.b64decode(records[i]["v"]), dtype="<f4") for i in ids]),
+        np.stack([vector_in(records[i]) for i in ids]),
         ref_doc_ids=[records[i]["ref"] for i in ids],
         metadatas=[records[i]["meta"] for i in ids],
         keys=[records[i]["key"] for i in ids],
@@ -176,25 +188,19 @@ def open_space(
 ) -> Steps[VectorSpace]:
     """Open a space of a stored index.
 
-    Parameters
-    ----------
-    tag : uid and generation that the space must have
-    dtype : data type of a space that is read from records
-    trusted : whether a store of another generation is an error (False after an interrupted write: the records on the
-        server are then used)
+    A store of another generation is an error if the index is `trusted`; after an interrupted write the records on the
+    server are used.
     """
     found = stored_matrix(context, namespace)
     if found is not None and found.tag.get("uid") == tag["uid"]:
-        if found.tag == tag:
+        if found.tag == tag or not (records.outlives_the_process or trusted):
             return VectorSpace(name, found, records)
-        if not records.outlives_the_process and trusted:
+        if not records.outlives_the_process:
             raise HalfWrittenError(
                 f"The vector space {namespace!r} is of generation {found.tag.get('generation')}, the index of "
                 f"{tag['generation']}: the storage context was persisted only in part. Load an older copy, or "
                 "build the index again; llama_index.ragkit.persist() never leaves such a state."
             )
-        if not records.outlives_the_process:
-            return VectorSpace(name, found, records)
     if not records.outlives_the_process:
         raise MissingSpaceError(
             f"The storage context has no vector space {namespace!r}, which the index needs; it has "

@@ -68,13 +68,7 @@ def content_number(kind: int, *parts: str) -> int:
 
 
 def check_label(node: int, known: str, given: str) -> None:
-    """Check that a node is written under the label that it is stored with.
-
-    Raises
-    ------
-    StorageError
-        If they differ: two labels have the same number.
-    """
+    """Raise a `StorageError` unless a node is written under the label that it is stored with."""
     if known != given:
         raise StorageError(
             f"{known!r} and {given!r} have the same number in the graph, {node}: they cannot both be stored. "
@@ -184,13 +178,7 @@ def _hashes(records: Records) -> NDArray[np.uint64]:
 
 
 def segments_of(records: Records, root: int = 1) -> dict[int, Records]:
-    """The records of a node, or of one of its segments, by segment; a single one if they are few.
-
-    Parameters
-    ----------
-    records : sorted by key
-    root : the segment that all of them belong to
-    """
+    """The records of a node, or of its segment `root`, sorted by key: by segment; a single one if they are few."""
     if len(records) <= SEGMENT or root >= _DEEPEST:
         return {root: records}
     depth = np.uint64(63 - (root.bit_length() - 1))
@@ -199,13 +187,7 @@ def segments_of(records: Records, root: int = 1) -> dict[int, Records]:
 
 
 def segment_counts(indptr: Ints, records: Records) -> Ints:
-    """How many segments the records of each row are cut into, shape (m,); 0 where they are few.
-
-    Parameters
-    ----------
-    indptr : (m + 1,) where each row begins, and the last ends
-    records : of all rows
-    """
+    """How many segments the records of each row are cut into, shape (m,); 0 where they are few. `indptr`: (m + 1,)."""
     counts = np.zeros(len(indptr) - 1, np.int64)
     for i in np.flatnonzero(np.diff(indptr) > SEGMENT).tolist():
         counts[i] = len(segments_of(records[indptr[i] : indptr[i + 1]]))
@@ -224,11 +206,9 @@ def segment_of(records: Records, leaves: Iterable[int]) -> Ints:
 
 
 def regrouped(sizes: Mapping[int, int]) -> dict[int, list[int]]:
-    """Segments that together have become so few that they are one: parent -> the segments below it.
+    """Segments that together have become so small that they are one: parent -> the segments below it.
 
-    Parameters
-    ----------
-    sizes : the number of records of every segment without children
+    `sizes` has the number of records of every segment without children.
     """
     sizes = dict(sizes)
     found: dict[int, list[int]] = {}

@@ -39,25 +39,13 @@ class NodeRows(NamedTuple):
 
 
 class GraphReader(Protocol):
-    """Reads from one state of a graph.
-
-    Attributes
-    ----------
-    calls : how often it has read
-    """
-
-    calls: int
+    """Reads from one state of a graph."""
 
     def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
         """The rows of nodes.
 
         A node with more than `SEGMENT` edges is a hub: its totals are read instead of its edges, so that no question
-        reads a million edges unasked.
-
-        Parameters
-        ----------
-        nodes : distinct
-        whole : distinct hubs whose edges are read; they follow the others
+        reads a million edges unasked. The edges of the hubs in `whole` are read; their rows follow the others.
         """
 
 

@@ -6,8 +6,8 @@ copied a logarithmic number of times. A write that takes something away cuts the
 nothing of what was removed stays in memory.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -34,15 +34,7 @@ Ints = NDArray[np.int64]
 
 
 class _Part(NamedTuple):
-    """Rows of nodes, with all edges.
-
-    Attributes
-    ----------
-    nodes : (m,)
-    labels : (m,) of type object
-    segments : (m,) of a hub; 0 for other nodes
-    indptr, records : ``records[indptr[i] : indptr[i + 1]]`` are the edges of node i
-    """
+    """Rows of nodes, shape (m,), with all edges: those of node i are ``records[indptr[i] : indptr[i + 1]]``."""
 
     nodes: Ints
     labels: NDArray[np.object_]
@@ -73,12 +65,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class _State:
-    """A state of a graph.
-
-    Attributes
-    ----------
-    parts : none is empty, and their nodes are in ascending order; a row hides those of the same node in earlier parts
-    """
+    """A state of a graph, of parts none of which is empty. A row hides those of the same node in earlier parts."""
 
     parts: Sequence[_Part] = ()
 
@@ -88,6 +75,16 @@ class _State:
         rows = _together(self.parts) if self.parts else _read((), np.empty(0, np.int64))
         none = np.zeros(len(rows.nodes), np.int64)
         return NodeRows(rows.nodes, none, rows.labels.tolist(), rows.indptr, rows.records, {})
+
+    def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
+        """See :class:`~llama_index.ragkit.storage.graph.interface.GraphReader`."""
+        heads = np.asarray(nodes, np.int64)
+        rows = _read(self.parts, np.concatenate([heads, np.asarray(whole, np.int64)]), len(heads))
+        hubs = _read(self.parts, heads[rows.segments[: len(heads)] > 0])
+        ends = zip(hubs.nodes.tolist(), hubs.indptr.tolist(), hubs.indptr[1:].tolist(), strict=False)
+        totals = {node: totals_of(hubs.records[start:end]) for node, start, end in ends}
+        rows.segments[len(heads) :], rows.labels[len(heads) :] = 0, ""
+        return NodeRows(rows.nodes, rows.segments, rows.labels.tolist(), rows.indptr, rows.records, totals)
 
     def changed(self, change: EdgeChange, labels: Mapping[int, str]) -> "_State":
         """The state after a change, see :meth:`LocalGraph.change`."""
@@ -109,25 +106,6 @@ class _State:
         return _State(tuple(parts))
 
 
-class _Reader:
-    """Reads from one state."""
-
-    def __init__(self, state: _State) -> None:
-        self._parts = state.parts
-        self.calls = 0
-
-    def fetch(self, nodes: Ints, whole: Ints | Sequence[int] = ()) -> NodeRows:
-        """See :class:`~llama_index.ragkit.storage.graph.interface.GraphReader`."""
-        self.calls += 1
-        heads = np.asarray(nodes, np.int64)
-        rows = _read(self._parts, np.concatenate([heads, np.asarray(whole, np.int64)]), len(heads))
-        hubs = _read(self._parts, heads[rows.segments[: len(heads)] > 0])
-        ends = zip(hubs.nodes.tolist(), hubs.indptr.tolist(), hubs.indptr[1:].tolist(), strict=False)
-        totals = {node: totals_of(hubs.records[start:end]) for node, start, end in ends}
-        rows.segments[len(heads) :], rows.labels[len(heads) :] = 0, ""
-        return NodeRows(rows.nodes, rows.segments, rows.labels.tolist(), rows.indptr, rows.records, totals)
-
-
 class LocalGraph:
     """A :class:`~llama_index.ragkit.storage.graph.interface.GraphRows` in the memory of this process.
 
@@ -147,10 +125,9 @@ class LocalGraph:
         graph._state = _State(parts)
         return graph
 
-    @contextmanager
-    def reader(self) -> Iterator[_Reader]:
+    def reader(self) -> AbstractContextManager[_State]:
         """A reader that sees one state of the graph, whatever is written meanwhile."""
-        yield _Reader(self._state)
+        return nullcontext(self._state)
 
     def change(self, change: EdgeChange, labels: Mapping[int, str]) -> None:
         """See :meth:`~llama_index.ragkit.storage.graph.interface.GraphRows.change`."""
@@ -163,12 +140,7 @@ class LocalGraph:
 
 
 def _read(parts: Sequence[_Part], nodes: Ints, heads: int = 0) -> _Part:
-    """The rows of nodes in any order, without an edge where no part has them.
-
-    Parameters
-    ----------
-    heads : of the first so many nodes the edges are left out if they are hubs
-    """
+    """The rows of nodes in any order, without edges of those that no part has and of hubs among the first `heads`."""
     of, places = np.full(len(nodes), -1), np.zeros(len(nodes), np.int64)
     for number in reversed(range(len(parts))):
         left = np.flatnonzero(of < 0)
