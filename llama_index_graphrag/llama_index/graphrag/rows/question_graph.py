@@ -22,9 +22,9 @@ from llama_index.graphrag.search.chunk_scores import scaled
 from llama_index.graphrag.search.linking import Link
 from llama_index.ragkit.storage.graph.edges import SEGMENT, Records
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
-from llama_index.ragkit.text.mentions import mentions, names_part
+from llama_index.ragkit.text.mentions import names_part, possible_mentions
 
-__all__ = ["Allowed", "KnownPart", "NodeRow", "QuestionGraph", "part_of", "phrases_of", "read_around_entities"]
+__all__ = ["Allowed", "KnownPart", "NodeRow", "QuestionGraph", "part_of", "read_around_entities"]
 
 Ints = NDArray[np.int64]
 Allowed = Callable[[Ints], NDArray[np.bool_]]
@@ -152,7 +152,7 @@ class QuestionGraph:
 
         Returns the normalised names, with the sorted keys of the entities for which each may stand.
         """
-        phrases = list(dict.fromkeys([*phrases_of(question), *also]))
+        phrases = list(dict.fromkeys([*possible_mentions(names_part(question)), *also]))
         self.read([*map(name_number, phrases), *map(chunk_number, chunks)])
         meant = {phrase: found for phrase in phrases if (found := self.meanings(phrase))}
         self.read(entity for found in meant.values() for entity in found)
@@ -192,21 +192,6 @@ class QuestionGraph:
         best = sorted(shares, key=lambda chunk: (-shares[chunk], chunk))[:count]
         self.read(best)
         return [self.chunk_id(chunk) for chunk in best]
-
-
-class _Asked(dict[str, None]):
-    """An empty dictionary that keeps every key that was looked up."""
-
-    def __contains__(self, phrase: object) -> bool:
-        self[str(phrase)] = None
-        return False
-
-
-def phrases_of(question: str) -> list[str]:
-    """Every run of words in the first 1,000 of a question that may be a name, normalised."""
-    asked = _Asked()
-    mentions(names_part(question), asked)
-    return [phrase for phrase in list(asked) if phrase]
 
 
 def _row(label: str, records: Records) -> NodeRow:
