@@ -21,7 +21,7 @@ from llama_index.graphrag.rows.statement_edges import (
 from llama_index.graphrag.search.chunk_scores import scaled
 from llama_index.graphrag.search.linking import Link
 from llama_index.ragkit.storage.graph.edges import SEGMENT, Records
-from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
+from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows, asked_once
 from llama_index.ragkit.text.mentions import names_part, possible_mentions
 
 __all__ = ["Allowed", "KnownPart", "NodeRow", "QuestionGraph", "part_of", "read_around_entities"]
@@ -94,18 +94,15 @@ class QuestionGraph:
             for node, row in _split(self._reader.fetch(rows.nodes[:0], hubs)):
                 self._rows[node] = replace(row, label=self._rows[node].label)
         if self._allowed is not None:
-            self._restrict(new.tolist())
+            self._restrict(new.tolist(), self._allowed)
 
-    def _restrict(self, nodes: Sequence[int]) -> None:
+    def _restrict(self, nodes: Sequence[int], allowed: Allowed) -> None:
         """Leave out the edges that come from chunks that may not be returned."""
-        sources = {int(source) for node in nodes for source in np.unique(self._rows[node].records["source"])}
-        unknown = np.array(sorted(sources - self._seen.keys()), np.int64)
-        if len(unknown) and self._allowed is not None:
-            self._seen.update(zip(unknown.tolist(), self._allowed(unknown).tolist(), strict=True))
-        for node in nodes:
-            records = self._rows[node].records
-            seen = np.array([self._seen[source] for source in records["source"].tolist()], np.bool_)
-            self._rows[node] = _row(self._rows[node].label, records[seen])
+        rows = [self._rows[node] for node in nodes]
+        ends = np.cumsum([len(row.records) for row in rows])
+        seen = asked_once(self._seen, allowed, np.concatenate([row.records["source"] for row in rows]))
+        for node, row, own in zip(nodes, rows, np.split(seen, ends[:-1]), strict=True):
+            self._rows[node] = _row(row.label, row.records[own])
 
     # -- what was read --------------------------------------------------------------------------------
 
