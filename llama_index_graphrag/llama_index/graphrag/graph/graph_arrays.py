@@ -42,12 +42,14 @@ class Naming:
     chunks : ids of all chunks, sorted
     starts : shape (entities + 1,), where the chunks of each entity begin and the last end
     where : shape (m,), places of chunks, ascending for each entity
+    totals : int64, shape (entities,), for a part of the chunks: how many of all chunks name each entity
     """
 
     names: tuple[str, ...]
     chunks: tuple[str, ...]
     starts: Integers
     where: Integers
+    totals: Integers | None = None
 
     @classmethod
     def of(cls, graph: StatementGraph, names: tuple[str, ...]) -> "Naming":
@@ -86,9 +88,14 @@ class Naming:
         return Naming(names, ids, starts, where)
 
     @cached_property
-    def counts(self) -> Integers:
-        """How many chunks name each entity."""
+    def sizes(self) -> Integers:
+        """How many of these chunks name each entity."""
         return np.diff(self.starts)
+
+    @property
+    def counts(self) -> Integers:
+        """How many of all chunks name each entity."""
+        return self.sizes if self.totals is None else self.totals
 
     def entities_in(self, chunks: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The sorted keys of the entities that chunks name; chunks without one are left out."""

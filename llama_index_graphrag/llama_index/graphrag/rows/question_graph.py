@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.entity_graph import EntityGraph
-from llama_index.graphrag.graph.sorted_rows import RowValues
+from llama_index.graphrag.graph.graph_arrays import Naming
 from llama_index.graphrag.rows.statement_edges import (
     MEANT,
     NAMED,
@@ -18,13 +18,12 @@ from llama_index.graphrag.rows.statement_edges import (
     entity_number,
     name_number,
 )
-from llama_index.graphrag.search.chunk_scores import scaled
 from llama_index.graphrag.search.linking import Link
 from llama_index.ragkit.storage.graph.edges import SEGMENT, Records
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows, asked_once
 from llama_index.ragkit.text.mentions import names_part, possible_mentions
 
-__all__ = ["Allowed", "KnownPart", "NodeRow", "QuestionGraph", "part_of", "read_around_entities"]
+__all__ = ["Allowed", "NodeRow", "QuestionGraph", "entities_around", "naming_of", "read_around_entities"]
 
 Ints = NDArray[np.int64]
 Allowed = Callable[[Ints], NDArray[np.bool_]]
@@ -206,50 +205,8 @@ def _split(rows: NodeRows) -> Iterator[tuple[int, NodeRow]]:
             yield node, _row(rows.labels[i], rows.records[ends[i] : ends[i + 1]])
 
 
-@dataclass(frozen=True)
-class KnownPart:
-    """The part of a graph that one question needs.
-
-    Attributes
-    ----------
-    names : normalised name of the question -> sorted keys of the entities for which it may stand
-    entities : the linked entities with their edges, and their neighbours
-    entities_of : chunk -> sorted keys of its entities; only the active ones for a chunk by which no entity is linked
-    chunks_of : key -> number of chunks that name the entity
-    """
-
-    names: Mapping[str, tuple[str, ...]]
-    entities: EntityGraph
-    entities_of: Mapping[str, tuple[str, ...]]
-    chunks_of: Mapping[str, int]
-
-    def naming(self, graph: QuestionGraph, chunks: Iterable[str]) -> "KnownPart":
-        """The part with the chunks that may be scored; they were read."""
-        label = {entity_number(key): key for key in self.chunks_of}
-        of = {
-            node_id: tuple(sorted(label[entity] for entity in graph.entities(chunk_number(node_id)) if entity in label))
-            for node_id in dict.fromkeys(chunks)
-        }
-        return replace(self, entities_of={node_id: found for node_id, found in of.items() if found})
-
-    def shares(self, active: Mapping[str, float]) -> RowValues:
-        """Like :func:`~llama_index.graphrag.search.chunk_scores.chunk_shares`, for the known chunks."""
-        shares: dict[str, float] = {}
-        for chunk, keys in self.entities_of.items():
-            for key in keys:
-                if key in active:
-                    shares[chunk] = shares.get(chunk, 0.0) + active[key] / self.chunks_of[key]
-        ids = sorted(shares)
-        return RowValues(ids, scaled(np.array([shares[chunk] for chunk in ids])))
-
-
-def part_of(
-    graph: QuestionGraph, names: Mapping[str, tuple[str, ...]], links: Sequence[Link], active: Iterable[int]
-) -> KnownPart:
-    """The entities that a graph has read; :meth:`KnownPart.naming` adds chunks.
-
-    `active` are the numbers of all active entities, including those that the question leads to.
-    """
+def entities_around(graph: QuestionGraph, links: Sequence[Link], active: Iterable[int]) -> EntityGraph:
+    """The active entities, given by their numbers, with the edges of those that a question leads to."""
     keys = {graph.key(entity): entity for entity in active}
     ordered = sorted(keys)
     place = {keys[key]: row for row, key in enumerate(ordered)}
@@ -260,18 +217,32 @@ def part_of(
         rows[place[entity]] = sorted((place[other], weight) for other, weight in near if other in place)
     entries = [entry for row in range(len(ordered)) for entry in rows.get(row, ())]
     indptr = np.cumsum([0, *(len(rows.get(row, ())) for row in range(len(ordered)))])
-    none = np.zeros(len(entries), np.int64)
-    entities = EntityGraph(
+    return EntityGraph(
         tuple(ordered),
         indptr.astype(np.int64),
         np.array([other for other, _ in entries], np.int64),
         np.array([weight for _, weight in entries], np.int64),
-        none,
+        np.zeros(len(entries), np.int64),
         np.zeros(len(ordered), np.int64),
         np.array([graph.pairs(keys[key]) for key in ordered], np.int64),
         np.diff(indptr).astype(np.int64),
     )
-    return KnownPart(names, entities, {}, {key: graph.chunks(number) for key, number in keys.items()})
+
+
+def naming_of(graph: QuestionGraph, entities: EntityGraph, chunks: Iterable[str]) -> Naming:
+    """Which of these chunks, which were read, name each entity."""
+    numbers = list(map(entity_number, entities.names))
+    row_of = {number: row for row, number in enumerate(numbers)}
+    ids = sorted(set(chunks))
+    found = sorted(
+        (row_of[entity], place)
+        for place, node_id in enumerate(ids)
+        for entity in graph.entities(chunk_number(node_id))
+        if entity in row_of
+    )
+    rows, where = np.array(found, np.int64).reshape(-1, 2).T
+    starts = np.searchsorted(rows, np.arange(len(numbers) + 1))
+    return Naming(entities.names, tuple(ids), starts, where, np.array(list(map(graph.chunks, numbers)), np.int64))
 
 
 def read_around_entities(graph: QuestionGraph, keys: Sequence[str]) -> tuple[list[str], dict[str, int]]:

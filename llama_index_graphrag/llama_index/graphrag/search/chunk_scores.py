@@ -22,7 +22,7 @@ from llama_index.graphrag.graph.graph_arrays import Naming
 from llama_index.graphrag.graph.sorted_rows import RowValues
 from llama_index.graphrag.search.linking import Link
 
-__all__ = ["activations", "chunk_shares", "scaled"]
+__all__ = ["activations", "chunk_shares"]
 
 Floats = NDArray[np.float64]
 
@@ -46,12 +46,7 @@ def activations(entities: EntityGraph, links: Iterable[Link], spread: float) -> 
 def chunk_shares(naming: Naming, active: RowValues) -> RowValues:
     """The share of each chunk that names an active entity, in (0, 1], the best 1; by id."""
     of_each = active.numbers / np.maximum(naming.counts, 1)
-    shares = np.bincount(naming.where, np.repeat(of_each, naming.counts), len(naming.chunks))
-    return RowValues(naming.chunks, scaled(shares.astype(np.float64)))
-
-
-def scaled(shares: Floats) -> Floats:
-    """Shares in proportion to the best, which is 1; rounded, so the order of sums does not matter."""
+    shares = np.bincount(naming.where, np.repeat(of_each, naming.sizes), len(naming.chunks))
     best = float(shares.max(initial=0.0))
-    found: Floats = (shares / best).round(_DECIMALS) if best > 0 else np.zeros(len(shares))
-    return found
+    scaled: Floats = (shares / best).round(_DECIMALS) if best > 0 else np.zeros(len(shares))
+    return RowValues(naming.chunks, scaled)
