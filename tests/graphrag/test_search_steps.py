@@ -10,17 +10,15 @@ from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
 from llama_index.graphrag.config import DriftConfig
 from llama_index.graphrag.costs import question_cost
 from llama_index.graphrag.global_search import RelevanceSearch
-from llama_index.graphrag.graph.changes import statement_graph
-from llama_index.graphrag.graph.entity_graph import entity_graph
-from llama_index.graphrag.graph.graph_arrays import GraphArrays
+from llama_index.graphrag.graph.entity_graph import GraphArrays, entity_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.graph.statement_graph import statement_graph
 from llama_index.graphrag.local_search import ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.map_reduce import BatchResult, Point, checked_points, collected
 from llama_index.graphrag.prompts import MAP_PROMPT
-from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
 from llama_index.graphrag.search.cut import budget_cut, community_nearness, level_cut, rated_cut
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
-from llama_index.graphrag.search.linking import Link, known_names, linked_entities, relative
+from llama_index.graphrag.search.linking import Link, activations, chunk_shares, known_names, linked_entities, relative
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.text.tokens import count_tokens
 

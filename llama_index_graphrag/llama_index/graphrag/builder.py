@@ -20,11 +20,10 @@ from llama_index.graphrag.clustering.agglomerative import AgglomerativeClusterin
 from llama_index.graphrag.clustering.hierarchy import Clustering
 from llama_index.graphrag.community_rows import CommunityRows
 from llama_index.graphrag.config import GraphRAGConfig
-from llama_index.graphrag.graph.candidates import Judgements, judged_same
-from llama_index.graphrag.graph.changes import GraphChange, Touched, changed, statement_graph
-from llama_index.graphrag.graph.graph_arrays import pack_graph, unpack_graph
+from llama_index.graphrag.graph.entity_graph import pack_graph, unpack_graph
+from llama_index.graphrag.graph.resolution import Judgements, judged_same
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
-from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph.statement_graph import GraphChange, StatementGraph, Touched, changed, statement_graph
 from llama_index.graphrag.graph_parts import ENTITIES, GraphParts
 from llama_index.graphrag.reporter import ReportMaker
 from llama_index.graphrag.reports.planning import unwritten

@@ -13,17 +13,24 @@ from llama_index.graphrag.community_rows import CommunitiesGoneError, CommunityR
 from llama_index.graphrag.community_view import CommunityView
 from llama_index.graphrag.config import PublishedOptions, SearchConfig
 from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
-from llama_index.graphrag.graph.candidates import judged_same, visible_pairs
-from llama_index.graphrag.graph.changes import statement_graph
-from llama_index.graphrag.graph.entity_graph import entity_graph
-from llama_index.graphrag.graph.graph_arrays import GraphArrays
+from llama_index.graphrag.graph.entity_graph import GraphArrays, entity_graph
+from llama_index.graphrag.graph.resolution import judged_same, visible_pairs
 from llama_index.graphrag.graph.statement import bare
+from llama_index.graphrag.graph.statement_graph import statement_graph
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.resolvers import EntityMerging
 from llama_index.graphrag.rows.question_graph import QuestionGraph, entities_around, naming_of, read_around_entities
 from llama_index.graphrag.rows.statement_edges import chunk_number
-from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
-from llama_index.graphrag.search.linking import COMPARED, Link, linked_entities, links_of, nearest_chunks, nearest_names
+from llama_index.graphrag.search.linking import (
+    COMPARED,
+    Link,
+    activations,
+    chunk_shares,
+    linked_entities,
+    links_of,
+    nearest_chunks,
+    nearest_names,
+)
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
 from llama_index.ragkit import LastQuery, Query, Selection, Snapshot, Steps, offload

@@ -17,8 +17,7 @@ from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.graph_parts import GraphParts
 from llama_index.graphrag.reports.lines import ranked_lines
-from llama_index.graphrag.search.chunk_scores import activations
-from llama_index.graphrag.search.linking import Link, links_of, nearest_chunks, nearest_names
+from llama_index.graphrag.search.linking import Link, activations, links_of, nearest_chunks, nearest_names
 from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.ragkit import Query, Steps, content_id, offload
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, derived_node

@@ -11,17 +11,14 @@ from numpy.typing import NDArray
 
 from llama_index.graphrag.clustering.hierarchy import Clustering, Hierarchy, clustered
 from llama_index.graphrag.config import GraphRAGConfig
-from llama_index.graphrag.graph.candidates import Judgement, visible_pairs
-from llama_index.graphrag.graph.changes import Touched, statement_graph
-from llama_index.graphrag.graph.entity_graph import EntityGraph
-from llama_index.graphrag.graph.graph_arrays import GraphArrays
+from llama_index.graphrag.graph.entity_graph import EntityGraph, GraphArrays
+from llama_index.graphrag.graph.resolution import Judgement, visible_pairs
 from llama_index.graphrag.graph.sorted_rows import RowValues
 from llama_index.graphrag.graph.statement import scope_of, scoped
-from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph.statement_graph import StatementGraph, Touched, statement_graph
 from llama_index.graphrag.reports.planning import Planner, ReportPlan
 from llama_index.graphrag.reports.report import Report
-from llama_index.graphrag.search.chunk_scores import chunk_shares
-from llama_index.graphrag.search.linking import KnownEntities, known_names
+from llama_index.graphrag.search.linking import KnownEntities, chunk_shares, known_names
 from llama_index.ragkit import Snapshot, content_id
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.text.tokens import count_tokens

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from llama_index.graphrag.graph.changes import resolved_graph
 from llama_index.graphrag.graph.statement import ChunkStatements
-from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph.statement_graph import StatementGraph, resolved_graph
 from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
 from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange

@@ -6,6 +6,7 @@ What a chunk adds can therefore be subtracted exactly.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +24,7 @@ __all__ = [
     "Statement",
     "bare",
     "digest",
+    "majority",
     "scope_of",
     "scoped",
 ]
@@ -45,6 +47,16 @@ def scope_of(key: str) -> str:
 def bare(key: str) -> str:
     """A scoped name without its scope."""
     return key.partition(_SCOPE_END)[2] or key
+
+
+def majority(values: Iterable[str]) -> str:
+    """The most frequent value, or the first in order of several; empty values do not count.
+
+    >>> majority(["PERSON", "GEO", "", "PERSON", "", ""]), majority([])
+    ('PERSON', '')
+    """
+    counts = Counter(value for value in values if value)
+    return min(counts, key=lambda value: (-counts[value], value), default="")
 
 
 class EntityStatement(NamedTuple):

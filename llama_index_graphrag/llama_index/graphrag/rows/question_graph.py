@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.graph.entity_graph import EntityGraph
-from llama_index.graphrag.graph.graph_arrays import Naming
+from llama_index.graphrag.graph.entity_graph import EntityGraph, Naming
 from llama_index.graphrag.rows.statement_edges import (
     MEANT,
     NAMED,
