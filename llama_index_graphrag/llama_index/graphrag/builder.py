@@ -23,12 +23,12 @@ from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.entity_graph import pack_graph, unpack_graph
 from llama_index.graphrag.graph.resolution import Judgements, judged_same
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
+from llama_index.graphrag.graph.statement_edges import Resolved
 from llama_index.graphrag.graph.statement_graph import GraphChange, StatementGraph, Touched, changed, statement_graph
 from llama_index.graphrag.graph_parts import ENTITIES, GraphParts
 from llama_index.graphrag.reporter import ReportMaker
 from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityMerging, EntityResolver
-from llama_index.graphrag.rows.statement_edges import Resolved
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows, chunk_statements, store_rewritten
 from llama_index.ragkit import Builder, Change, Failure, Selection, Snapshot, SpaceRows, Steps, offload

@@ -16,11 +16,10 @@ from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node,
 from llama_index.graphrag.graph.entity_graph import GraphArrays, entity_graph
 from llama_index.graphrag.graph.resolution import judged_same, visible_pairs
 from llama_index.graphrag.graph.statement import bare
+from llama_index.graphrag.graph.statement_edges import chunk_number
 from llama_index.graphrag.graph.statement_graph import statement_graph
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.resolvers import EntityMerging
-from llama_index.graphrag.rows.question_graph import QuestionGraph, entities_around, naming_of, read_around_entities
-from llama_index.graphrag.rows.statement_edges import chunk_number
 from llama_index.graphrag.search.linking import (
     COMPARED,
     Link,
@@ -31,6 +30,7 @@ from llama_index.graphrag.search.linking import (
     nearest_chunks,
     nearest_names,
 )
+from llama_index.graphrag.search.question_graph import QuestionGraph, entities_around, naming_of, read_around_entities
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
 from llama_index.ragkit import LastQuery, Query, Selection, Snapshot, Steps, offload

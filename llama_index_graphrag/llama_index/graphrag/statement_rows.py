@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from llama_index.graphrag.graph.statement import ChunkStatements
+from llama_index.graphrag.graph.statement_edges import Resolved, stated_number, statement_edges
 from llama_index.graphrag.graph.statement_graph import StatementGraph, resolved_graph
-from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
 from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.storage.graph.interface import GraphRows
@@ -29,8 +29,8 @@ class StatementRows:
 
     There is a record for each chunk, with its statements and the longer names for which its names stand; for each
     document, with its chunks; and for each scope, with its number of chunks. The graph, in the same database, has the
-    sums that follow from these (:mod:`llama_index.graphrag.rows.statement_edges`), and, if `stated`, the names that are
-    embedded.
+    sums that follow from these (:mod:`llama_index.graphrag.graph.statement_edges`), and, if `stated`, the names that
+    are embedded.
     """
 
     def __init__(self, rows: GraphRows, records: Records, stated: bool) -> None:

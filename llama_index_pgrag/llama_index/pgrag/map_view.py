@@ -14,8 +14,7 @@ from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, NodeRow
 from llama_index.pgrag.maps.name_links import NameLinks, cell_name
-from llama_index.pgrag.search.by_words import cells_by_words
-from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector, find_candidates
+from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector, cells_by_words, find_candidates
 from llama_index.pgrag.search.name_edges import chunk_number
 from llama_index.pgrag.search.name_walk import NODE_SEEDS, FrontierWalk, Mass, NameWalk, walk_names, walked
 from llama_index.pgrag.search.ranking import nearness_of_nodes

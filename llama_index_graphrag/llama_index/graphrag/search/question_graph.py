@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.entity_graph import EntityGraph, Naming
-from llama_index.graphrag.rows.statement_edges import (
+from llama_index.graphrag.graph.statement_edges import (
     MEANT,
     NAMED,
     NO_SOURCE,
