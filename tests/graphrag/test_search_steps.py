@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.graphrag.test_reports import planner, ring
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
-from llama_index.graphrag.config import DriftConfig
+from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.costs import question_cost
 from llama_index.graphrag.global_search import RelevanceSearch
 from llama_index.graphrag.graph.entity_graph import GraphArrays, entity_graph
@@ -153,7 +153,7 @@ def test_rated_communities_are_opened_and_replaced_by_what_is_read_below() -> No
 
 
 def test_a_search_with_follow_ups_asks_none_twice_and_ends() -> None:
-    drift = Drift(DriftConfig(max_calls=6, rounds=5, follow_ups=2))
+    drift = Drift(SearchConfig(max_calls=6, rounds=5, follow_ups=2))
     drift = drift.answered([DriftAnswer("Q", "a", 50, ("One?", "two?", "one"), ("n1",))], 2)
     assert drift.next_questions() == ("One?", "two?")
     new = [DriftAnswer("One?", "b", 90, ("Three?", "Q"), ("n2",)), DriftAnswer("two?", "c", 10, (), ("n1",))]

@@ -17,7 +17,6 @@ __all__ = [
     "PUBLISHED_SEARCH",
     "ChunkOrder",
     "Context",
-    "DriftConfig",
     "GraphRAGConfig",
     "PublishedOptions",
     "ReportTime",
@@ -127,32 +126,8 @@ class PublishedOptions:
 
 
 @dataclass(frozen=True)
-class DriftConfig:
-    """Parameters of a search with follow-up questions.
-
-    Attributes
-    ----------
-    max_calls : calls of a model, the last one for the answer, at least 2 [12; published up to 67]
-    rounds : rounds of follow-up questions, at least 0 [3; published 3]
-    follow_ups : questions asked in a round, at least 1 [3; published 20]
-    published : see :class:`PublishedOptions`
-    """
-
-    max_calls: int = 12
-    rounds: int = 3
-    follow_ups: int = 3
-    published: PublishedOptions = PublishedOptions()
-
-    def __post_init__(self) -> None:
-        check_count("max_calls", self.max_calls, 2)
-        check_count("rounds", self.rounds, 0)
-        check_count("follow_ups", self.follow_ups, 1)
-        check_component("published", self.published, PublishedOptions, "PublishedOptions(...)")
-
-
-@dataclass(frozen=True)
-class SearchConfig(DriftConfig):
-    """Parameters of a search, with those of :class:`DriftConfig`.
+class SearchConfig:
+    """Parameters of a search.
 
     Attributes
     ----------
@@ -175,6 +150,10 @@ class SearchConfig(DriftConfig):
         without ratings [None; published None, with dynamic selection 1]
     num_workers : simultaneous calls of a model, at least 1 [4]
     max_reports : number of reports that one question may have written, at least 0; None for no limit [20]
+    max_calls : in a drift search, calls of a model, the last one for the answer, at least 2 [12; published up to 67]
+    rounds : rounds of follow-up questions, at least 0 [3; published 3]
+    follow_ups : questions asked in a round, at least 1 [3; published 20]
+    published : see :class:`PublishedOptions`
     """
 
     mode: SearchMode = "local"
@@ -189,9 +168,16 @@ class SearchConfig(DriftConfig):
     rating_threshold: float | None = None
     max_reports: int | None = 20
     num_workers: int = 4
+    max_calls: int = 12
+    rounds: int = 3
+    follow_ups: int = 3
+    published: PublishedOptions = PublishedOptions()
 
     def __post_init__(self) -> None:
-        DriftConfig.__post_init__(self)
+        check_count("max_calls", self.max_calls, 2)
+        check_count("rounds", self.rounds, 0)
+        check_count("follow_ups", self.follow_ups, 1)
+        check_component("published", self.published, PublishedOptions, "PublishedOptions(...)")
         check_choice("mode", self.mode, get_args(SearchMode))
         check_choice("context", self.context, get_args(Context))
         check_count("entities_top_k", self.entities_top_k, 0)
