@@ -61,19 +61,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     """Updates the graph, the names and the reports that follow from the records of the extractor.
 
     If a state in memory has all statements, they follow from these records. Otherwise they are also stored as rows,
-    which a write changes by exact sums and differences.
-
-    Parameters
-    ----------
-    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
-    clustering, resolver : see :class:`~llama_index.graphrag.GraphRAGIndex`
-
-    Attributes
-    ----------
-    resolver : see the parameters
-    reports : has reports written
-    rows, communities : what is stored of statements, communities and reports
-    parts : reads the parts of all these that questions need
+    which a write changes by exact sums and differences. `parts` reads the parts of all these that questions need.
 
     Raises
     ------

@@ -78,12 +78,8 @@ class ReadPlanner(Planner):
 class CommunityView(GraphView):
     """Communities in stores.
 
-    Attributes
-    ----------
-    table, communities, rows : read them
-    identity : the id of the communities
-    sizes : key -> tokens of each written report
-    known_entities : the entities around a question, if it reads statements about them
+    `sizes` are the tokens of each written report, by its key, and `known_entities` the entities around a question, if
+    it reads statements about them.
     """
 
     table: CommunityTable = field(kw_only=True)

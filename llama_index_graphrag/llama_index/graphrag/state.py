@@ -43,15 +43,10 @@ def names_of(graph: StatementGraph) -> set[str]:
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A report that a summarizer wrote.
+    """A report that a summarizer wrote, or that is made of statements because of an `error` of the summarizer.
 
-    Attributes
-    ----------
-    report : the report
-    nodes : ids of all nodes from which it was made
-    cache_keys : entries of the extraction cache that it uses
-    dropped : numbers of citations of unknown statements, and of findings without sources
-    error : why the summarizer failed, if the report is made of statements instead; "" otherwise
+    `nodes` are the ids of all nodes from which it was made, `cache_keys` the entries of the extraction cache that it
+    uses, and `dropped` the numbers of citations of unknown statements, and of findings without sources.
     """
 
     report: Report
@@ -94,8 +89,6 @@ class GraphView:
 
     Attributes
     ----------
-    graph : the statements of only these chunks
-    clustering, config, maker : for the communities, when they are first needed, and their reports
     whole : whether the chunks are all chunks of their scopes, so that the reports are those of the index
     earlier : arrays of a graph before, and the changes of each write since then
     """

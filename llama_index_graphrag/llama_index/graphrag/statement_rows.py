@@ -97,17 +97,10 @@ class StatementRows:
     def change(
         self, before: StatementGraph, after: StatementGraph, was: Mapping[str, int], tokens: Mapping[str, int]
     ) -> Steps[int]:
-        """Store the changes between two graphs, within a transaction.
+        """Store the changes between two graphs, within a transaction; returns by how many tokens the corpus has grown.
 
-        The counts of a chunk that was stored before are subtracted.
-
-        Parameters
-        ----------
-        was, tokens : tokens of the text of each chunk before the write, and of each new chunk
-
-        Returns
-        -------
-        The number of tokens by which the corpus has grown.
+        The counts of a chunk that was stored before are subtracted. `was` and `tokens` are the tokens of the text of
+        each chunk before the write, and of each new chunk.
         """
         old, new = ({i: _relevant(graph, i) for i in graph.chunks} for graph in (before, after))
         differing = sorted(i for i in old.keys() | new.keys() if old.get(i) != new.get(i))

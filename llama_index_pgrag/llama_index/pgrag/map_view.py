@@ -53,10 +53,8 @@ class Gathered:
 
     Attributes
     ----------
-    query : the query, with the graph as its state
-    near : the nearness of its chunks
-    candidates : the maps to search
-    names : the walk over names; None without a walk
+    query, near : the query, with the graph as its state, and the nearness of its chunks
+    candidates, names : the maps to search, and the walk over names; None without a walk
     points : the vectors of the key points, in the space of the cells
     nodes : the scores of all nodes where they are known: without vectors of cells, facts have no part in them
     """

@@ -373,9 +373,7 @@ class Checked:
 def checked(statements: ChunkStatements, text: str, least: float = 0.3) -> Checked:
     """The part of an extraction that its text confirms.
 
-    Parameters
-    ----------
-    least : share of the words of an entity's name that the text must have, in [0, 1]; 0 for no check
+    `least` is the share of the words of an entity's name that the text must have, in [0, 1]; 0 for no check.
 
     >>> from llama_index.graphrag.graph.statement import RelationStatement
     >>> relations = (RelationStatement("Scrooge", "Fred"), RelationStatement("Fred", "X"))

@@ -178,10 +178,8 @@ def updated_entities(
 ) -> EntityGraph:
     """The graph of the entities after a write of statements.
 
-    Parameters
-    ----------
-    names, places : the new keys, and the new place of each old one, -1 for a removed one
-    pairs : changed entity -> the entities whose pair with it changed
+    `names` and `places` are the new keys, and the new place of each old one, -1 for a removed one; `pairs` has, for
+    each changed entity, the entities whose pair with it changed.
     """
     position, columns = SortedPlaces(names), [places[earlier.indices], earlier.weights, earlier.tokens]
     there = {name: position[name] for name in pairs if name in graph.entities}

@@ -47,18 +47,10 @@ _BYTES_A_TOKEN = 4  # of UTF-8: an estimate that depends on no tokenizer
 
 
 def resolved(chunk: ChunkStatements, short: Mapping[str, str]) -> Iterator[tuple[tuple[str, ...], AnyStatement]]:
-    """The statements of a chunk with their entities.
+    """The statements of a chunk, each after the distinct keys of its entities.
 
     A relation whose ends are one entity is only about that entity. A name without letters and digits is not an entity;
-    a statement with such a name is left out.
-
-    Parameters
-    ----------
-    short : normalised name -> the name that stands for it in the document of the chunk
-
-    Yields
-    ------
-    keys of the entities, without repetition; the statement
+    a statement with such a name is left out. `short` has the name that stands for a normalised name in the document.
     """
     for names, statement in zip(chunk.normal_names, chunk.all_statements, strict=True):
         if all(names):
@@ -237,14 +229,9 @@ def changed(
     """The graph with some chunks removed and others added.
 
     This takes time for the change, for the documents that it touches, whose names are resolved again, and for a copy of
-    the top level of the mappings.
-
-    Parameters
-    ----------
-    removed : ids of chunks; unknown ones have no effect
-    added : chunks; one whose id is known replaces the old chunk
-    same : document -> pairs of normalised names that are one entity in it, which replace the known pairs of this
-        document; other documents keep the pairs whose names still exist
+    the top level of the mappings. Removed ids may be unknown; an added chunk whose id is known replaces the old chunk.
+    `same` has pairs of normalised names that are one entity in a document, which replace the known pairs of it; other
+    documents keep the pairs whose names still exist.
 
     Raises
     ------

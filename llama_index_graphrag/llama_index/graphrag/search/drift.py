@@ -41,12 +41,7 @@ class DriftAnswer(NamedTuple):
 class Drift:
     """A running search. It is immutable; each round makes a new one.
 
-    Attributes
-    ----------
-    answers : the answers so far, in the order of the rounds
-    calls : calls of the model so far
-    round : number of answered rounds of follow-ups
-    ended : whether the last round brought no new node, or all rounds are done
+    It has ended if the last round of follow-ups brought no new node, or all rounds are done.
     """
 
     config: SearchConfig

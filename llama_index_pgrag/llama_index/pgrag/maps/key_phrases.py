@@ -48,12 +48,9 @@ _TITLES = frozenset(map(str.casefold, ABBREVIATED))
 
 
 def key_phrases(text: str, count: int) -> list[str]:
-    """The `count` phrases with the greatest weight, best first, spelled as in their first occurrence.
+    """The `count` phrases with the greatest weight in the first 20,000 characters, best first, as first spelled.
 
-    Parameters
-    ----------
-    text : only its first 20,000 characters are used
-    count : largest number of phrases; a text may have fewer, or none
+    A text may have fewer phrases, or none.
 
     >>> key_phrases("Ada Byron met Babbage. Later Ada Byron wrote of the Analytical Engine.", 2)
     ['Ada Byron', 'Analytical Engine']
