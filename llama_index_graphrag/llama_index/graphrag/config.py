@@ -110,14 +110,14 @@ class PublishedOptions:
 
     def __post_init__(self) -> None:
         check_choice("chunk_order", self.chunk_order, get_args(ChunkOrder))
-        check_number("report_share", self.report_share, 0, 1)
-        check_number("statement_share", self.statement_share, 0, 1)
+        for name in ("report_share", "statement_share"):
+            check_number(name, getattr(self, name), 0, 1)
         check_count("relations_per_entity", self.relations_per_entity, 0)
         check_number("spread", self.spread, 0, 1, below=True)
         check_count("relevance_budget", self.relevance_budget, 1, none_ok=True)
         check_number("feedback", self.feedback, 0)
-        check_count("primer_reports", self.primer_reports, 1)
-        check_count("primer_calls", self.primer_calls, 1)
+        for name in ("primer_reports", "primer_calls"):
+            check_count(name, getattr(self, name), 1)
         if self.report_share + self.statement_share > 1:
             raise ConfigurationError(
                 f"report_share and statement_share must be at most 1 together, not {self.report_share} and "
@@ -174,21 +174,18 @@ class SearchConfig:
     published: PublishedOptions = PublishedOptions()
 
     def __post_init__(self) -> None:
-        check_count("max_calls", self.max_calls, 2)
-        check_count("rounds", self.rounds, 0)
-        check_count("follow_ups", self.follow_ups, 1)
         check_component("published", self.published, PublishedOptions, "PublishedOptions(...)")
         check_choice("mode", self.mode, get_args(SearchMode))
         check_choice("context", self.context, get_args(Context))
-        check_count("entities_top_k", self.entities_top_k, 0)
-        check_number("lexical_weight", self.lexical_weight, 0, 1)
-        check_number("link_threshold", self.link_threshold, 0, 1)
-        check_count("seed_chunks", self.seed_chunks, 0)
-        check_number("seed_weight", self.seed_weight, 0)
-        check_number("structure_weight", self.structure_weight, 0)
-        check_count("level", self.level, 0, none_ok=True)
-        check_count("max_reports", self.max_reports, 0, none_ok=True)
-        check_count("num_workers", self.num_workers, 1)
+        for name in ("lexical_weight", "link_threshold"):
+            check_number(name, getattr(self, name), 0, 1)
+        for name in ("seed_weight", "structure_weight"):
+            check_number(name, getattr(self, name), 0)
+        least = {"max_calls": 2, "follow_ups": 1, "num_workers": 1, "rounds": 0, "entities_top_k": 0, "seed_chunks": 0}
+        for name, number in least.items():
+            check_count(name, getattr(self, name), number)
+        for name in ("level", "max_reports"):
+            check_count(name, getattr(self, name), 0, none_ok=True)
         if self.rating_threshold is not None:
             check_number("rating_threshold", self.rating_threshold, 0, 5)
 
