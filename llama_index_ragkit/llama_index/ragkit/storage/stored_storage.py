@@ -104,7 +104,7 @@ class StoredIndexStorage(IndexStorage):
         """
         yield from self._settle((yield from self.commits.left()))
 
-    def _settle(self, left: Collection[str]) -> Steps[None]:
+    def _settle(self, left: Sequence[str]) -> Steps[None]:
         unsettled = bool(left)
         for space in self._spaces.values():
             unsettled = unsettled or (yield from space.is_unsettled())
