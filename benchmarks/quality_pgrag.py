@@ -19,8 +19,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from benchmarks.data import Corpus, _found, _lines
 from benchmarks.systems import HybridZ, Ranking, System, node_depth
 from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex, PGRAGRetriever
-from llama_index.pgrag.maps.key_phrases import key_phrases
-from llama_index.pgrag.maps.outline import outline
+from llama_index.pgrag.maps.outline import key_phrases, outline
 from llama_index.ragkit.text.passages import read_passage
 
 __all__ = ["add_arguments", "build", "describe", "make_index", "map_of_triples", "questions_of_facts"]

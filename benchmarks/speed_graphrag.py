@@ -25,8 +25,8 @@ from benchmarks.measuring import Times, allocated_mb, peak_mb, repeated, timed
 from benchmarks.modularity import modularity
 from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
 from llama_index.graphrag.config import GraphRAGConfig
-from llama_index.graphrag.graph.changes import changed, statement_graph
 from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
+from llama_index.graphrag.graph.statement_graph import changed, statement_graph
 from llama_index.graphrag.published.run import PublishedRun, read_published
 from llama_index.graphrag.reports.planning import Planner
 from llama_index.ragkit.text.tokens import count_tokens

@@ -14,7 +14,6 @@ from llama_index.core.schema import TextNode
 
 from llama_index.gemrag import KeyphraseQuestionExtractor
 from llama_index.graphrag import CooccurrenceExtractor
-from llama_index.graphrag.rows.question_graph import phrases_of
 from llama_index.hipporag import NounPhraseExtractor
 from llama_index.pgrag import OutlineExtractor
 from llama_index.pgrag.maps.name_links import CellNames, NodeNames
@@ -24,7 +23,7 @@ from llama_index.ragkit.extraction.extractive_summarizer import _split
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.mentions import names_part, normalise, possible_mentions
 from llama_index.ragkit.text.names import Mention, names
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.sprag import RuleContext
@@ -180,7 +179,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "KnownNames": lambda text: KnownNames(_names_in(text)).find(text),
     "CellNames": lambda text: CellNames(_names_in(text)).names_in(text),
     "ExtractiveSummarizer": lambda text: _split([text], None),
-    "names of a question to Graph RAG": phrases_of,
+    "names of a question to Graph RAG": lambda text: possible_mentions(names_part(text)),
     "names of a node of PG-RAG": lambda text: NodeNames.of([("Lamp", text)], CellNames(_names_in(text))),
 }
 """Functions that read text, by name."""

@@ -10,9 +10,9 @@ from tests.graphrag.scripted import answer
 
 from llama_index.graphrag import CooccurrenceExtractor, EntityExtractor, RecordedExtractor, published_nodes
 from llama_index.graphrag.extraction.cooccurrence import cooccurrences
-from llama_index.graphrag.extraction.verification import checked
-from llama_index.graphrag.graph.changes import statement_graph
+from llama_index.graphrag.extraction.entity_extractor import checked
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.graph.statement_graph import statement_graph
 from llama_index.ragkit import RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import run_steps

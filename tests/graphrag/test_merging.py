@@ -13,7 +13,7 @@ from tests.graphrag.scripted import nodes
 from tests.graphrag.test_index import derived
 
 from llama_index.graphrag import CosineResolver, GraphRAGIndex, LLMResolver, RecordedExtractor
-from llama_index.graphrag.graph.candidates import DocumentNames
+from llama_index.graphrag.graph.resolution import DocumentNames
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.ragkit import ExtractiveSummarizer, RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError, ExtractorMismatchError

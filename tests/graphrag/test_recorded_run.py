@@ -19,7 +19,7 @@ from tests.graphrag.carol import RAG_DATA, needs_recording, run, table
 
 from llama_index.graphrag import CooccurrenceExtractor, GraphRAGIndex
 from llama_index.graphrag.clustering.hierarchy import hierarchy
-from llama_index.graphrag.graph.changes import statement_graph
+from llama_index.graphrag.graph.statement_graph import statement_graph
 from llama_index.graphrag.published.run import citations
 from llama_index.graphrag.reports.report import check_findings
 from llama_index.ragkit import ExtractiveSummarizer

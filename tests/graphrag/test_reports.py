@@ -12,9 +12,9 @@ from tests.graphrag.strategies import corpora
 from llama_index.graphrag import AgglomerativeClustering
 from llama_index.graphrag.clustering.hierarchy import clustered
 from llama_index.graphrag.config import GraphRAGConfig
-from llama_index.graphrag.graph.changes import statement_graph
 from llama_index.graphrag.graph.entity_graph import entity_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, RelationStatement
+from llama_index.graphrag.graph.statement_graph import statement_graph
 from llama_index.graphrag.reports.lines import ReportLine, covering_lines, fitting, ranked_lines, salience
 from llama_index.graphrag.reports.planning import (
     Planner,

@@ -7,20 +7,18 @@ from hypothesis import strategies as st
 from tests.graphrag.test_reports import planner, ring
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
-from llama_index.graphrag.config import DriftConfig
+from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.costs import question_cost
 from llama_index.graphrag.global_search import RelevanceSearch
-from llama_index.graphrag.graph.changes import statement_graph
-from llama_index.graphrag.graph.entity_graph import entity_graph
-from llama_index.graphrag.graph.graph_arrays import GraphArrays
+from llama_index.graphrag.graph.entity_graph import GraphArrays, entity_graph
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
+from llama_index.graphrag.graph.statement_graph import statement_graph
 from llama_index.graphrag.local_search import ranked_chunks, ranked_communities, ranked_relations
 from llama_index.graphrag.map_reduce import BatchResult, Point, checked_points, collected
 from llama_index.graphrag.prompts import MAP_PROMPT
-from llama_index.graphrag.search.chunk_scores import activations, chunk_shares
 from llama_index.graphrag.search.cut import budget_cut, community_nearness, level_cut, rated_cut
 from llama_index.graphrag.search.drift import Drift, DriftAnswer
-from llama_index.graphrag.search.linking import Link, known_names, linked_entities, relative
+from llama_index.graphrag.search.linking import Link, activations, chunk_shares, known_names, linked_entities, relative
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.text.tokens import count_tokens
 
@@ -155,7 +153,7 @@ def test_rated_communities_are_opened_and_replaced_by_what_is_read_below() -> No
 
 
 def test_a_search_with_follow_ups_asks_none_twice_and_ends() -> None:
-    drift = Drift(DriftConfig(max_calls=6, rounds=5, follow_ups=2))
+    drift = Drift(SearchConfig(max_calls=6, rounds=5, follow_ups=2))
     drift = drift.answered([DriftAnswer("Q", "a", 50, ("One?", "two?", "one"), ("n1",))], 2)
     assert drift.next_questions() == ("One?", "two?")
     new = [DriftAnswer("One?", "b", 90, ("Three?", "Q"), ("n2",)), DriftAnswer("two?", "c", 10, (), ("n1",))]

@@ -28,7 +28,7 @@ from llama_index.graphrag import (
     RecordedExtractor,
 )
 from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement
-from llama_index.graphrag.rows.statement_edges import Resolved, statement_edges
+from llama_index.graphrag.graph.statement_edges import Resolved, statement_edges
 from llama_index.graphrag.state import GraphRAGState
 from llama_index.graphrag.statement_rows import StatementRows
 from llama_index.ragkit import ExtractiveSummarizer

@@ -11,12 +11,10 @@ from tests.graphrag.strategies import chunks, corpora, ids
 
 from llama_index.graphrag.clustering.agglomerative import AgglomerativeClustering
 from llama_index.graphrag.config import GraphRAGConfig
-from llama_index.graphrag.graph.changes import changed, statement_graph
-from llama_index.graphrag.graph.entity_graph import EntityGraph, entity_graph
-from llama_index.graphrag.graph.graph_arrays import GraphArrays
+from llama_index.graphrag.graph.entity_graph import EntityGraph, GraphArrays, entity_graph
 from llama_index.graphrag.graph.resolution import representative, representatives, short_forms
-from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
-from llama_index.graphrag.graph.statement_graph import StatementGraph, majority
+from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement, majority
+from llama_index.graphrag.graph.statement_graph import StatementGraph, changed, statement_graph
 from llama_index.graphrag.state import GraphView
 from llama_index.ragkit.errors import ConfigurationError
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.mind_map import nested, path_text, read_mind_map, root_of
+from llama_index.pgrag.maps.outline import key_phrases
 from llama_index.pgrag.maps.outline import outline as outline_of
 from llama_index.pgrag.path_nodes import ContextPath, context_text
 from llama_index.ragkit.errors import ConfigurationError

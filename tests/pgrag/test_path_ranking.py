@@ -116,5 +116,5 @@ def test_facts_of_an_answer_are_spread_over_the_nodes_that_a_walk_leads_to(monke
     assert retriever.explain("Ada Hale born in Port Ellis")[0].trust > 0.3
     assert sorted(topics()[:3]) == ["Ada Hale", "Port Ellis", "Port Ellis"]
     spread = topics().count("Ada Hale")
-    monkeypatch.setattr("llama_index.pgrag.search.answer.REPEATED", 0.0)
+    monkeypatch.setattr("llama_index.pgrag.search.ranking.REPEATED", 0.0)
     assert topics().count("Ada Hale") > spread

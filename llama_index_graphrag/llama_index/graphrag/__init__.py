@@ -13,11 +13,10 @@ from llama_index.graphrag.extraction.cooccurrence import CooccurrenceExtractor
 from llama_index.graphrag.extraction.entity_extractor import EntityExtractor
 from llama_index.graphrag.extraction.recorded_extractor import RecordedExtractor, published_nodes
 from llama_index.graphrag.index import GraphRAGIndex
-from llama_index.graphrag.map_reduce import ReportAnswer, ReportMapReduce
+from llama_index.graphrag.map_reduce import GraphRAGQueryEngine, ReportAnswer, ReportMapReduce
 from llama_index.graphrag.postprocessor import GraphRAGPostprocessor
 from llama_index.graphrag.published.run import read_parquet
 from llama_index.graphrag.published_reports import ImportedReports
-from llama_index.graphrag.query_engine import GraphRAGQueryEngine
 from llama_index.graphrag.reporter import ReportWriter
 from llama_index.graphrag.resolvers import CosineResolver, EntityResolver, LLMResolver
 from llama_index.graphrag.retriever import GraphRAGRetriever

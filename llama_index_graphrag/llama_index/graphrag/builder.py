@@ -20,16 +20,15 @@ from llama_index.graphrag.clustering.agglomerative import AgglomerativeClusterin
 from llama_index.graphrag.clustering.hierarchy import Clustering
 from llama_index.graphrag.community_rows import CommunityRows
 from llama_index.graphrag.config import GraphRAGConfig
-from llama_index.graphrag.graph.candidates import Judgements, judged_same
-from llama_index.graphrag.graph.changes import GraphChange, Touched, changed, statement_graph
-from llama_index.graphrag.graph.graph_arrays import pack_graph, unpack_graph
+from llama_index.graphrag.graph.entity_graph import pack_graph, unpack_graph
+from llama_index.graphrag.graph.resolution import Judgements, judged_same
 from llama_index.graphrag.graph.statement import ChunkStatements, bare, scoped
-from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph.statement_edges import Resolved
+from llama_index.graphrag.graph.statement_graph import GraphChange, StatementGraph, Touched, changed, statement_graph
 from llama_index.graphrag.graph_parts import ENTITIES, GraphParts
 from llama_index.graphrag.reporter import ReportMaker
 from llama_index.graphrag.reports.planning import unwritten
 from llama_index.graphrag.resolvers import EntityMerging, EntityResolver
-from llama_index.graphrag.rows.statement_edges import Resolved
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows, chunk_statements, store_rewritten
 from llama_index.ragkit import Builder, Change, Failure, Selection, Snapshot, SpaceRows, Steps, offload
@@ -62,19 +61,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     """Updates the graph, the names and the reports that follow from the records of the extractor.
 
     If a state in memory has all statements, they follow from these records. Otherwise they are also stored as rows,
-    which a write changes by exact sums and differences.
-
-    Parameters
-    ----------
-    storage, resources, config : see :class:`~llama_index.ragkit.Builder`
-    clustering, resolver : see :class:`~llama_index.graphrag.GraphRAGIndex`
-
-    Attributes
-    ----------
-    resolver : see the parameters
-    reports : has reports written
-    rows, communities : what is stored of statements, communities and reports
-    parts : reads the parts of all these that questions need
+    which a write changes by exact sums and differences. `parts` reads the parts of all these that questions need.
 
     Raises
     ------

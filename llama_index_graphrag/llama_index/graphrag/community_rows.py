@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy
+from llama_index.graphrag.graph.statement_edges import entity_number
 from llama_index.graphrag.reports.lines import ReportLine
 from llama_index.graphrag.reports.planning import ReportPlan
-from llama_index.graphrag.rows.statement_edges import entity_number
 from llama_index.graphrag.state import GraphView, WrittenReport
 from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.errors import StorageError

@@ -8,11 +8,11 @@ from llama_index.graphrag.clustering.hierarchy import Hierarchy
 from llama_index.graphrag.community_rows import CommunityRows, CommunityTable, read_lines
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.entity_graph import EntityGraph
+from llama_index.graphrag.graph.statement_edges import chunk_number, entity_number
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.planning import Planner, ReportPlan
 from llama_index.graphrag.reports.report import Report
-from llama_index.graphrag.rows.question_graph import QuestionGraph
-from llama_index.graphrag.rows.statement_edges import chunk_number, entity_number
+from llama_index.graphrag.search.question_graph import QuestionGraph
 from llama_index.graphrag.state import GraphView, WrittenReport
 from llama_index.graphrag.statement_rows import StatementRows
 from llama_index.ragkit import Steps
@@ -78,12 +78,8 @@ class ReadPlanner(Planner):
 class CommunityView(GraphView):
     """Communities in stores.
 
-    Attributes
-    ----------
-    table, communities, rows : read them
-    identity : the id of the communities
-    sizes : key -> tokens of each written report
-    known_entities : the entities around a question, if it reads statements about them
+    `sizes` are the tokens of each written report, by its key, and `known_entities` the entities around a question, if
+    it reads statements about them.
     """
 
     table: CommunityTable = field(kw_only=True)

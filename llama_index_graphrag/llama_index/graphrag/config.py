@@ -17,7 +17,6 @@ __all__ = [
     "PUBLISHED_SEARCH",
     "ChunkOrder",
     "Context",
-    "DriftConfig",
     "GraphRAGConfig",
     "PublishedOptions",
     "ReportTime",
@@ -111,14 +110,14 @@ class PublishedOptions:
 
     def __post_init__(self) -> None:
         check_choice("chunk_order", self.chunk_order, get_args(ChunkOrder))
-        check_number("report_share", self.report_share, 0, 1)
-        check_number("statement_share", self.statement_share, 0, 1)
+        for name in ("report_share", "statement_share"):
+            check_number(name, getattr(self, name), 0, 1)
         check_count("relations_per_entity", self.relations_per_entity, 0)
         check_number("spread", self.spread, 0, 1, below=True)
         check_count("relevance_budget", self.relevance_budget, 1, none_ok=True)
         check_number("feedback", self.feedback, 0)
-        check_count("primer_reports", self.primer_reports, 1)
-        check_count("primer_calls", self.primer_calls, 1)
+        for name in ("primer_reports", "primer_calls"):
+            check_count(name, getattr(self, name), 1)
         if self.report_share + self.statement_share > 1:
             raise ConfigurationError(
                 f"report_share and statement_share must be at most 1 together, not {self.report_share} and "
@@ -127,32 +126,8 @@ class PublishedOptions:
 
 
 @dataclass(frozen=True)
-class DriftConfig:
-    """Parameters of a search with follow-up questions.
-
-    Attributes
-    ----------
-    max_calls : calls of a model, the last one for the answer, at least 2 [12; published up to 67]
-    rounds : rounds of follow-up questions, at least 0 [3; published 3]
-    follow_ups : questions asked in a round, at least 1 [3; published 20]
-    published : see :class:`PublishedOptions`
-    """
-
-    max_calls: int = 12
-    rounds: int = 3
-    follow_ups: int = 3
-    published: PublishedOptions = PublishedOptions()
-
-    def __post_init__(self) -> None:
-        check_count("max_calls", self.max_calls, 2)
-        check_count("rounds", self.rounds, 0)
-        check_count("follow_ups", self.follow_ups, 1)
-        check_component("published", self.published, PublishedOptions, "PublishedOptions(...)")
-
-
-@dataclass(frozen=True)
-class SearchConfig(DriftConfig):
-    """Parameters of a search, with those of :class:`DriftConfig`.
+class SearchConfig:
+    """Parameters of a search.
 
     Attributes
     ----------
@@ -175,6 +150,10 @@ class SearchConfig(DriftConfig):
         without ratings [None; published None, with dynamic selection 1]
     num_workers : simultaneous calls of a model, at least 1 [4]
     max_reports : number of reports that one question may have written, at least 0; None for no limit [20]
+    max_calls : in a drift search, calls of a model, the last one for the answer, at least 2 [12; published up to 67]
+    rounds : rounds of follow-up questions, at least 0 [3; published 3]
+    follow_ups : questions asked in a round, at least 1 [3; published 20]
+    published : see :class:`PublishedOptions`
     """
 
     mode: SearchMode = "local"
@@ -189,20 +168,24 @@ class SearchConfig(DriftConfig):
     rating_threshold: float | None = None
     max_reports: int | None = 20
     num_workers: int = 4
+    max_calls: int = 12
+    rounds: int = 3
+    follow_ups: int = 3
+    published: PublishedOptions = PublishedOptions()
 
     def __post_init__(self) -> None:
-        DriftConfig.__post_init__(self)
+        check_component("published", self.published, PublishedOptions, "PublishedOptions(...)")
         check_choice("mode", self.mode, get_args(SearchMode))
         check_choice("context", self.context, get_args(Context))
-        check_count("entities_top_k", self.entities_top_k, 0)
-        check_number("lexical_weight", self.lexical_weight, 0, 1)
-        check_number("link_threshold", self.link_threshold, 0, 1)
-        check_count("seed_chunks", self.seed_chunks, 0)
-        check_number("seed_weight", self.seed_weight, 0)
-        check_number("structure_weight", self.structure_weight, 0)
-        check_count("level", self.level, 0, none_ok=True)
-        check_count("max_reports", self.max_reports, 0, none_ok=True)
-        check_count("num_workers", self.num_workers, 1)
+        for name in ("lexical_weight", "link_threshold"):
+            check_number(name, getattr(self, name), 0, 1)
+        for name in ("seed_weight", "structure_weight"):
+            check_number(name, getattr(self, name), 0)
+        least = {"max_calls": 2, "follow_ups": 1, "num_workers": 1, "rounds": 0, "entities_top_k": 0, "seed_chunks": 0}
+        for name, number in least.items():
+            check_count(name, getattr(self, name), number)
+        for name in ("level", "max_reports"):
+            check_count(name, getattr(self, name), 0, none_ok=True)
         if self.rating_threshold is not None:
             check_number("rating_threshold", self.rating_threshold, 0, 5)
 

@@ -112,8 +112,7 @@ def drift_chunks(
             drift = drift.answered(answers, len(jobs))
     except ExtractionError as error:
         reason = f"the search with follow-up questions ended early: {error}"
-    scores = {node: answer.score / 100 for answer in reversed(drift.answers) for node in answer.nodes}
-    scores = {node: max(a.score / 100 for a in drift.answers if node in a.nodes) for node in scores}
+    scores = {node: max(a.score / 100 for a in drift.answers if node in a.nodes) for node in drift.nodes}
     ranking = [(node, scores[node]) for node in drift.nodes if view.has(node)]
     return replace(
         found,

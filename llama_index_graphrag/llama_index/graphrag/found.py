@@ -88,20 +88,13 @@ class GraphRAGFound:
 
     Attributes
     ----------
-    view : the graph that was searched
     ranking : ids of chunks and derived nodes with scores, best first
     fallback : which part of the method was not used, and why; empty otherwise
     derived : id -> node, for reports and statements
-    links : the entities that the question leads to
-    active : entity -> its activation
-    shares : chunk -> its share of the activations, in (0, 1]
+    active, shares : entity -> its activation, and chunk -> its share of the activations, in (0, 1]
     trust : how far the shares were trusted, relative to nearness, in [0, 1]; None if the search does not use trust
-    near : the nearness of chunks to the question
-    cut : the communities that were read
-    answers : the answers of a search with follow-up questions
     added : the part of the activations in the scores of chunks, in standard deviations; None in the other modes
-    calls : calls of a model for this question, including those for reports
-    tokens : tokens of the derived nodes
+    calls, tokens : calls of a model, including those for reports, and tokens of the derived nodes
     keep_all : whether the whole ranking is the result, regardless of `similarity_top_k`
     """
 

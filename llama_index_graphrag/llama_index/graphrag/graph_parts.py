@@ -13,16 +13,24 @@ from llama_index.graphrag.community_rows import CommunitiesGoneError, CommunityR
 from llama_index.graphrag.community_view import CommunityView
 from llama_index.graphrag.config import PublishedOptions, SearchConfig
 from llama_index.graphrag.found import GraphRAGFound, Similarities, report_node, similarities
-from llama_index.graphrag.graph.candidates import judged_same, visible_pairs
-from llama_index.graphrag.graph.changes import statement_graph
-from llama_index.graphrag.graph.entity_graph import entity_graph
+from llama_index.graphrag.graph.entity_graph import GraphArrays, entity_graph
+from llama_index.graphrag.graph.resolution import judged_same, visible_pairs
 from llama_index.graphrag.graph.statement import bare
+from llama_index.graphrag.graph.statement_edges import chunk_number
+from llama_index.graphrag.graph.statement_graph import statement_graph
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.resolvers import EntityMerging
-from llama_index.graphrag.rows.question_graph import KnownPart, QuestionGraph, part_of, read_around_entities
-from llama_index.graphrag.rows.statement_edges import chunk_number
-from llama_index.graphrag.search.chunk_scores import activations
-from llama_index.graphrag.search.linking import COMPARED, Link, linked_entities, links_of, nearest_chunks, nearest_names
+from llama_index.graphrag.search.linking import (
+    COMPARED,
+    Link,
+    activations,
+    chunk_shares,
+    linked_entities,
+    links_of,
+    nearest_chunks,
+    nearest_names,
+)
+from llama_index.graphrag.search.question_graph import QuestionGraph, entities_around, naming_of, read_around_entities
 from llama_index.graphrag.state import NEAREST, GraphRAGState, GraphView, WrittenReport, name_id, names_of
 from llama_index.graphrag.statement_rows import StatementRows, graph_of
 from llama_index.ragkit import LastQuery, Query, Selection, Snapshot, Steps, offload
@@ -132,19 +140,21 @@ class GraphParts:
         seeds = yield from offload(nearest_chunks, near.state.chunks, near.scores, options)
         ids, selection = near.state.chunks.ids, contents.selection
 
-        def read() -> KnownPart:
+        def read() -> tuple[GraphArrays, dict[str, tuple[str, ...]], list[str]]:
             with self._rows.graph.reader() as reader:
                 graph = self._question_graph(reader, selection)
                 names = graph.read_names(text, ids, [bare(name) for name, _ in near_names])
                 entities_of = graph.read_entities_of([chunk for _, chunk in seeds])
                 links = links_of(text, names, near_names, seeds, entities_of, options)
-                return _part_around(graph, names, links, ids, options.published.spread, max(_CHUNKS, query.wanted))
+                most = max(_CHUNKS, query.wanted)
+                arrays, chunks = _arrays_around(graph, links, ids, options.published.spread, most)
+                return arrays, names, chunks
 
-        part = yield from offload(read)
-        extended = yield from contents.stored.including(contents.near, query.text, list(part.entities_of), selection)
+        arrays, names, chunks = yield from offload(read)
+        extended = yield from contents.stored.including(contents.near, query.text, chunks, selection)
         over = _over(query, extended, entities)
         near = yield from similarities(over, options.lexical_weight, vector)
-        return near, replace(query.state.everything, part=part)
+        return near, replace(query.state.everything).over(arrays, names)
 
     def _question_graph(self, reader: GraphReader, selection: Selection) -> QuestionGraph:
         return QuestionGraph(reader, None if selection.is_whole else partial(self._allowed, reader, selection))
@@ -159,10 +169,10 @@ class GraphParts:
 
     def stating(self, found: GraphRAGFound, chunks: Iterable[str]) -> Steps[GraphRAGFound]:
         """The result, with the statements of some chunks."""
-        if found.view.part is None:
+        if not found.links or found.near is None or not found.near.state.is_part:
             return found
         graph = graph_of((yield from self._rows.of(chunks)).values())
-        return replace(found, view=replace(found.view, graph=graph))
+        return replace(found, view=replace(found.view, graph=graph).over(found.view.arrays, found.view.names))
 
     def drawn(self, state: GraphRAGState, query: LastQuery) -> Steps[tuple[GraphRAGState, LastQuery]]:
         """The state and the question that the page shows; for a part, only the chunks of the answer, and the question
@@ -286,8 +296,8 @@ class GraphParts:
                 graph = self._question_graph(reader, selection)
                 names = graph.read_names(question, among)
                 links = _links(among, names, graph.read_entities_of(among), question)
-                part = _part_around(graph, names, links, among, spread, _RANKED)
-            return part.shares(activations(part.entities, links, spread))
+                arrays, _ = _arrays_around(graph, links, among, spread, _RANKED)
+            return chunk_shares(arrays.naming, activations(arrays.entities, links, spread))
 
         found = dict((yield from offload(shares)))
         rows = yield from self.described(state, found)
@@ -316,19 +326,13 @@ def _links(
     return [Link(key, "chunk", "", weights[key]) for key in sorted(weights)]
 
 
-def _part_around(
-    graph: QuestionGraph,
-    names: dict[str, tuple[str, ...]],
-    links: Sequence[Link],
-    near: Iterable[str],
-    spread: float,
-    most: int,
-) -> KnownPart:
-    """The part of a graph around linked entities, which were read.
+def _arrays_around(
+    graph: QuestionGraph, links: Sequence[Link], near: Iterable[str], spread: float, most: int
+) -> tuple[GraphArrays, list[str]]:
+    """The part of a graph around linked entities, which were read, and its best chunks.
 
     It has the chunks in `near`, which were read too, and at most `most` others.
     """
-    active = graph.read_neighbours(links, spread)
-    around = part_of(graph, names, links, active)
-    found = graph.best_chunks(activations(around.entities, links, spread), most)
-    return around.naming(graph, [*near, *found])
+    entities = entities_around(graph, links, graph.read_neighbours(links, spread))
+    found = graph.best_chunks(activations(entities, links, spread), most)
+    return GraphArrays(entities, naming_of(graph, entities, [*near, *found]), {}), found

@@ -17,8 +17,7 @@ from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.graph_parts import GraphParts
 from llama_index.graphrag.reports.lines import ranked_lines
-from llama_index.graphrag.search.chunk_scores import activations
-from llama_index.graphrag.search.linking import Link, links_of, nearest_chunks, nearest_names
+from llama_index.graphrag.search.linking import Link, activations, links_of, nearest_chunks, nearest_names
 from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.ragkit import Query, Steps, content_id, offload
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, derived_node
@@ -172,17 +171,10 @@ class Section(NamedTuple):
 
 
 def assembled(sections: Sequence[Section], budget: int, *, pass_on: bool = True) -> list[list[int]]:
-    """The texts of each section that fit.
+    """The positions of the texts of each section that fit a budget of tokens.
 
-    Parameters
-    ----------
-    budget : tokens of all sections
-    pass_on : whether texts that do not fit are skipped and the remaining room of a section goes to the next; if not, a
-        section ends at the first text that does not fit, as published
-
-    Returns
-    -------
-    positions of the texts, for each section
+    `pass_on` says whether texts that do not fit are skipped and the remaining room of a section goes to the next; if
+    not, a section ends at the first text that does not fit, as published.
 
     >>> assembled([Section([4, 3, 9, 1], 0.5), Section([6, 7], 0.5)], 20)
     [[0, 1, 3], [0]]

@@ -1,4 +1,7 @@
-"""`ReportMapReduce`: an answer from many reports, by points of batches (arXiv 2404.16130, section 3.1.6)."""
+"""An answer from many reports, by points of batches (arXiv 2404.16130, section 3.1.6).
+
+`ReportMapReduce` makes it; `GraphRAGQueryEngine` retrieves the reports.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,27 +13,42 @@ from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.llms import LLM, MockLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptDictType
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryType
 from pydantic import Field
+from typing_extensions import Self, Unpack
 
+from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.found import FINDINGS_KEY
+from llama_index.graphrag.keywords import GraphRAGRetrieverKeywords
 from llama_index.graphrag.prompts import ANSWER_PROMPT, MAP_PROMPT
 from llama_index.graphrag.replies import read_score
 from llama_index.graphrag.reports.report import check_findings
-from llama_index.ragkit import RetryPolicy, Steps, offload
+from llama_index.graphrag.retriever import GraphRAGRetriever
+from llama_index.graphrag.state import GraphRAGState
+from llama_index.ragkit import DerivedIndex, RetryPolicy, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, ParseError
 from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
 from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within
 from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply, read_reply
 from llama_index.ragkit.llm.prompts import PromptHolder, fence
+from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import arun_steps, gather, run_steps
 from llama_index.ragkit.text.pieces import batches
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["BATCH_TOKENS", "REDUCE_TOKENS", "ReportAnswer", "ReportMapReduce", "map_batches", "room_of"]
+__all__ = [
+    "BATCH_TOKENS",
+    "REDUCE_TOKENS",
+    "GraphRAGQueryEngine",
+    "ReportAnswer",
+    "ReportMapReduce",
+    "map_batches",
+    "room_of",
+]
 
 BATCH_TOKENS = 12_000
 REDUCE_TOKENS = 12_000
@@ -368,3 +386,42 @@ def collected(results: Sequence[BatchResult], budget: int, count: Callable[[str]
         without_score=len(merged) - len(scored),
         left_out=len(scored) - len(kept),
     )
+
+
+class GraphRAGQueryEngine(ShortRepr, RetrieverQueryEngine):
+    """A :class:`GraphRAGRetriever` with :class:`ReportMapReduce`.
+
+    It is a `RetrieverQueryEngine`; :meth:`over` makes one for an index.
+    """
+
+    @classmethod
+    def over(
+        cls,
+        index: DerivedIndex[GraphRAGConfig, GraphRAGState],
+        *,
+        answer_llm: LLM | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+        reduce_tokens: int = REDUCE_TOKENS,
+        **kwargs: Unpack[GraphRAGRetrieverKeywords],
+    ) -> Self:
+        """An engine over an index.
+
+        Parameters
+        ----------
+        answer_llm : reads the batches and answers; default the LLM of the index
+        batch_tokens, reduce_tokens : see :class:`ReportMapReduce`
+        kwargs : keywords of the retriever; the default of `mode` is "global"
+
+        Raises
+        ------
+        ConfigurationError
+            If a parameter is invalid.
+        """
+        keywords: GraphRAGRetrieverKeywords = {"mode": "global", **kwargs}
+        synthesizer = ReportMapReduce(
+            answer_llm or index.llm,
+            batch_tokens=batch_tokens,
+            reduce_tokens=reduce_tokens,
+            num_workers=keywords.get("num_workers", 4),
+        )
+        return cls(GraphRAGRetriever(index, **keywords), synthesizer)

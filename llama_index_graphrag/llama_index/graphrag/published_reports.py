@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from llama_index.graphrag.published.run import PublishedReport, PublishedRow, PublishedRun, citations, without_citations
 from llama_index.graphrag.reports.planning import ReportPlan
-from llama_index.graphrag.reports.report import CheckedFindings, Finding, Report
+from llama_index.graphrag.reports.report import CheckedFindings, Report, rested
 from llama_index.graphrag.state import GraphView, WrittenReport
 
 __all__ = ["ImportedReports", "published_reports"]
@@ -91,18 +91,11 @@ def _checked(report: PublishedReport, shown: Mapping[tuple[str, int], PublishedR
 
     `shown` are the records from which the report was written, by (table, number) as in citations.
     """
-    findings = []
-    foreign = without_source = 0
-    for summary, explanation in report.findings:
-        cited = list(dict.fromkeys(citations(f"{summary} {explanation}")))
-        foreign += sum(record not in shown for record in cited)
-        nodes = tuple(dict.fromkeys(unit for record in cited if record in shown for unit in shown[record].units))
-        text = ": ".join(filter(None, map(without_citations, (summary, explanation))))
-        if nodes and text:
-            findings.append(Finding(text, nodes))
-        else:
-            without_source += 1
-    return CheckedFindings(tuple(findings), foreign, without_source)
+    given = (
+        (": ".join(filter(None, map(without_citations, finding))), citations(" ".join(finding)))
+        for finding in report.findings
+    )
+    return rested(given, {record: row.units for record, row in shown.items()})
 
 
 def _written(

@@ -1,7 +1,7 @@
 """Resolvers judge which names of a document are one entity, beyond the rules on names; their judgements are kept.
 
 The key of a judgement is the hash of everything from which it was made, a
-:class:`~llama_index.graphrag.graph.candidates.CandidatePair`. It holds while exactly this is stated, and is deleted
+:class:`~llama_index.graphrag.graph.resolution.CandidatePair`. It holds while exactly this is stated, and is deleted
 with the first chunk whose removal changes this.
 """
 
@@ -14,7 +14,7 @@ from typing import ClassVar
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 
-from llama_index.graphrag.graph.candidates import CandidatePair, DocumentNames, Judgement, Judgements
+from llama_index.graphrag.graph.resolution import CandidatePair, DocumentNames, Judgement, Judgements
 from llama_index.graphrag.graph.statement import scope_of, scoped
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.prompts import RESOLVE_PROMPT
@@ -51,7 +51,7 @@ class EntityResolver(PromptHolder, ABC):
     """Base of components that judge which names are the same entity.
 
     Candidates are names of one document with the same type and the same numbers, whose vectors are near enough
-    (:mod:`llama_index.graphrag.graph.candidates`). A judgement depends only on the pair, so an index that grew equals
+    (:mod:`llama_index.graphrag.graph.resolution`). A judgement depends only on the pair, so an index that grew equals
     one that was built at once.
 
     Attributes

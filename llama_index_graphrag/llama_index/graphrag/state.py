@@ -11,18 +11,14 @@ from numpy.typing import NDArray
 
 from llama_index.graphrag.clustering.hierarchy import Clustering, Hierarchy, clustered
 from llama_index.graphrag.config import GraphRAGConfig
-from llama_index.graphrag.graph.candidates import Judgement, visible_pairs
-from llama_index.graphrag.graph.changes import Touched, statement_graph
-from llama_index.graphrag.graph.entity_graph import EntityGraph
-from llama_index.graphrag.graph.graph_arrays import GraphArrays
+from llama_index.graphrag.graph.entity_graph import EntityGraph, GraphArrays
+from llama_index.graphrag.graph.resolution import Judgement, visible_pairs
 from llama_index.graphrag.graph.sorted_rows import RowValues
 from llama_index.graphrag.graph.statement import scope_of, scoped
-from llama_index.graphrag.graph.statement_graph import StatementGraph
+from llama_index.graphrag.graph.statement_graph import StatementGraph, Touched, statement_graph
 from llama_index.graphrag.reports.planning import Planner, ReportPlan
 from llama_index.graphrag.reports.report import Report
-from llama_index.graphrag.rows.question_graph import KnownPart
-from llama_index.graphrag.search.chunk_scores import chunk_shares
-from llama_index.graphrag.search.linking import KnownEntities, known_names
+from llama_index.graphrag.search.linking import KnownEntities, chunk_shares, known_names
 from llama_index.ragkit import Snapshot, content_id
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.text.tokens import count_tokens
@@ -47,15 +43,10 @@ def names_of(graph: StatementGraph) -> set[str]:
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """A report that a summarizer wrote.
+    """A report that a summarizer wrote, or that is made of statements because of an `error` of the summarizer.
 
-    Attributes
-    ----------
-    report : the report
-    nodes : ids of all nodes from which it was made
-    cache_keys : entries of the extraction cache that it uses
-    dropped : numbers of citations of unknown statements, and of findings without sources
-    error : why the summarizer failed, if the report is made of statements instead; "" otherwise
+    `nodes` are the ids of all nodes from which it was made, `cache_keys` the entries of the extraction cache that it
+    uses, and `dropped` the numbers of citations of unknown statements, and of findings without sources.
     """
 
     report: Report
@@ -98,10 +89,7 @@ class GraphView:
 
     Attributes
     ----------
-    graph : the statements of only these chunks
-    clustering, config, maker : for the communities, when they are first needed, and their reports
     whole : whether the chunks are all chunks of their scopes, so that the reports are those of the index
-    part : entities and chunks that were read for a question, without statements; None for those of the graph
     earlier : arrays of a graph before, and the changes of each write since then
     """
 
@@ -110,7 +98,6 @@ class GraphView:
     config: GraphRAGConfig
     maker: str
     whole: bool = True
-    part: KnownPart | None = None
     earlier: tuple[GraphArrays, tuple[Touched, ...]] | None = None
 
     @cached_property
@@ -136,15 +123,15 @@ class GraphView:
         """This view with arrays that are up to date, if it has any, so that it holds no removed name."""
         return self if self.earlier is None else self.over(self.arrays)
 
-    def over(self, arrays: GraphArrays) -> "GraphView":
-        """This view with given arrays."""
-        vars(self)["arrays"] = arrays
+    def over(self, arrays: GraphArrays, names: Mapping[str, tuple[str, ...]] | None = None) -> "GraphView":
+        """This view with given arrays, and perhaps given :attr:`names`, such as those that were read for a question."""
+        vars(self).update({"arrays": arrays} if names is None else {"arrays": arrays, "names": names})
         return self
 
     @property
     def entities(self) -> EntityGraph:
         """The entities and pairs as arrays."""
-        return self.arrays.entities if self.part is None else self.part.entities
+        return self.arrays.entities
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -159,8 +146,6 @@ class GraphView:
     @cached_property
     def names(self) -> Mapping[str, tuple[str, ...]]:
         """Normalised name -> the entities for which it may stand."""
-        if self.part is not None:
-            return self.part.names
         if self.config.partition_by is None:
             return KnownEntities(self.entities.position, self.arrays.short)
         return known_names(self.graph)
@@ -177,12 +162,12 @@ class GraphView:
         return mask
 
     def entities_in(self, chunks: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """The entities that chunks name, sorted; of a part, those that are known."""
-        return self.arrays.naming.entities_in(chunks) if self.part is None else self.part.entities_of
+        """The entities that chunks name, sorted."""
+        return self.arrays.naming.entities_in(chunks)
 
     def shares(self, active: RowValues) -> RowValues:
         """The share of each chunk in the activations of entities."""
-        return chunk_shares(self.arrays.naming, active) if self.part is None else self.part.shares(active)
+        return chunk_shares(self.arrays.naming, active)
 
     def places(self, keys: Iterable[str]) -> list[int]:
         """The places of entities in the order of the hierarchy, of which communities are runs."""

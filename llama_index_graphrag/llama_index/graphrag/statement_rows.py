@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from llama_index.graphrag.graph.changes import resolved_graph
 from llama_index.graphrag.graph.statement import ChunkStatements
-from llama_index.graphrag.graph.statement_graph import StatementGraph
-from llama_index.graphrag.rows.statement_edges import Resolved, stated_number, statement_edges
+from llama_index.graphrag.graph.statement_edges import Resolved, stated_number, statement_edges
+from llama_index.graphrag.graph.statement_graph import StatementGraph, resolved_graph
 from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
 from llama_index.ragkit.storage.graph.interface import GraphRows
@@ -30,8 +29,8 @@ class StatementRows:
 
     There is a record for each chunk, with its statements and the longer names for which its names stand; for each
     document, with its chunks; and for each scope, with its number of chunks. The graph, in the same database, has the
-    sums that follow from these (:mod:`llama_index.graphrag.rows.statement_edges`), and, if `stated`, the names that are
-    embedded.
+    sums that follow from these (:mod:`llama_index.graphrag.graph.statement_edges`), and, if `stated`, the names that
+    are embedded.
     """
 
     def __init__(self, rows: GraphRows, records: Records, stated: bool) -> None:
@@ -98,17 +97,10 @@ class StatementRows:
     def change(
         self, before: StatementGraph, after: StatementGraph, was: Mapping[str, int], tokens: Mapping[str, int]
     ) -> Steps[int]:
-        """Store the changes between two graphs, within a transaction.
+        """Store the changes between two graphs, within a transaction; returns by how many tokens the corpus has grown.
 
-        The counts of a chunk that was stored before are subtracted.
-
-        Parameters
-        ----------
-        was, tokens : tokens of the text of each chunk before the write, and of each new chunk
-
-        Returns
-        -------
-        The number of tokens by which the corpus has grown.
+        The counts of a chunk that was stored before are subtracted. `was` and `tokens` are the tokens of the text of
+        each chunk before the write, and of each new chunk.
         """
         old, new = ({i: _relevant(graph, i) for i in graph.chunks} for graph in (before, after))
         differing = sorted(i for i in old.keys() | new.keys() if old.get(i) != new.get(i))

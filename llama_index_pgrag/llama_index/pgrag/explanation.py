@@ -7,8 +7,7 @@ import numpy as np
 
 from llama_index.pgrag.config import Control
 from llama_index.pgrag.maps.mind_map import Path
-from llama_index.pgrag.search.answer import Answer
-from llama_index.pgrag.search.ranking import MergedPath
+from llama_index.pgrag.search.ranking import Answer, MergedPath
 
 __all__ = ["CellSupport", "PGRAGExplanation", "explain_node", "explain_path"]
 

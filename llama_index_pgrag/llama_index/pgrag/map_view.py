@@ -14,8 +14,7 @@ from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.fusion_rows import FusionRows
 from llama_index.pgrag.map_rows import MapRows, NodeRow
 from llama_index.pgrag.maps.name_links import NameLinks, cell_name
-from llama_index.pgrag.search.by_words import cells_by_words
-from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector, find_candidates
+from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector, cells_by_words, find_candidates
 from llama_index.pgrag.search.name_edges import chunk_number
 from llama_index.pgrag.search.name_walk import NODE_SEEDS, FrontierWalk, Mass, NameWalk, walk_names, walked
 from llama_index.pgrag.search.ranking import nearness_of_nodes
@@ -54,10 +53,8 @@ class Gathered:
 
     Attributes
     ----------
-    query : the query, with the graph as its state
-    near : the nearness of its chunks
-    candidates : the maps to search
-    names : the walk over names; None without a walk
+    query, near : the query, with the graph as its state, and the nearness of its chunks
+    candidates, names : the maps to search, and the walk over names; None without a walk
     points : the vectors of the key points, in the space of the cells
     nodes : the scores of all nodes where they are known: without vectors of cells, facts have no part in them
     """

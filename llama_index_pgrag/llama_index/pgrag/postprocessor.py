@@ -13,8 +13,7 @@ from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PGRAGConfig, SearchConfig
 from llama_index.pgrag.keywords import PGRAGPostprocessorKeywords
 from llama_index.pgrag.path_nodes import ContextPath, context_text, outline_node
-from llama_index.pgrag.search.by_words import cells_by_words
-from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector
+from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector, cells_by_words
 from llama_index.pgrag.search.ranking import MergedPath, path_scores, rank_paths, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, content_id, offload

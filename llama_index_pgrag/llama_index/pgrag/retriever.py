@@ -23,9 +23,8 @@ from llama_index.pgrag.map_view import Asked, Gathered
 from llama_index.pgrag.page import FoundForPage
 from llama_index.pgrag.path_nodes import ContextPath, Format, context_text, path_node, sources_of
 from llama_index.pgrag.prompts import KEY_POINTS_PROMPT
-from llama_index.pgrag.search.answer import Answer
 from llama_index.pgrag.search.candidates import Allowed
-from llama_index.pgrag.search.ranking import node_scores, path_scores, score_facts
+from llama_index.pgrag.search.ranking import Answer, node_scores, path_scores, score_facts
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, ParseError

@@ -30,14 +30,12 @@ KINDS = ("topics", "routes", "facts")  # the cells of a mind map; each kind has 
 
 @dataclass(frozen=True)
 class FactPath:
-    """A fact path and its source.
+    """A fact path, from its topic over routes to its fact, and its source.
 
     Attributes
     ----------
     id : a UUID derived from node and path
-    path : topic, routes, fact
-    topic_id : the id of its mind map
-    node_id, document : its source; the document is None for a node without one
+    document : None for a node without one
     order : sort key of the facts of a map; derived from content, not from the order of insertion
     others : sorted ids of other nodes of the document whose texts have words of the path that its node lacks; a fact
         passes a filter only if all of these nodes pass
@@ -104,12 +102,8 @@ Facts = Mapping[str, Sequence[FactPath]]
 class NamesLater:
     """The names of the maps, which are brought up to date when a question first needs them.
 
-    From then on it holds no name of a removed node.
-
-    Attributes
-    ----------
-    pending : the names before some writes, and the facts of each node that was written or removed since
-    links : links of names as they last were, or earlier
+    Until then `pending` has the names before some writes, and the facts of each node that was written or removed since.
+    From then on it holds no name of a removed node. `links` are as they last were, or earlier.
     """
 
     pending: tuple[MapNames, Facts] = (MapNames(), MappingProxyType({}))

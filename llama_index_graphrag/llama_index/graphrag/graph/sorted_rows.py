@@ -64,9 +64,7 @@ def renamed(
 ) -> tuple[tuple[str, ...], Integers]:
     """Sorted names after a change, and the new place of each old name, -1 for a removed one.
 
-    Parameters
-    ----------
-    removed, added : distinct names; the removed ones are in `names`, the added ones are not
+    Names are distinct; the removed ones are in `names`, the added ones are not.
 
     >>> found, places = renamed(("loom", "shed", "silk"), ["shed"], ["flax"])
     >>> found, places.tolist()
@@ -91,13 +89,9 @@ def renamed(
 
 
 def edited(row: Sequence[Integers], out: Sequence[int], entries: Sequence[tuple[int, ...]]) -> list[Integers]:
-    """A row after a change of its entries, in the order of its first column.
+    """The columns of a row after a change of its entries, in the order of the first column.
 
-    Parameters
-    ----------
-    row : its columns; entries whose first value is below 0 are left out
-    out : first values of entries to leave out
-    entries : the entries to add
+    Entries are left out whose first value is below 0 or in `out`.
 
     >>> [column.tolist() for column in edited([np.array([2, 5, 7]), np.array([1, 1, 1])], [5], [(3, 9)])]
     [[2, 3, 7], [1, 9, 1]]
@@ -112,7 +106,7 @@ def edited(row: Sequence[Integers], out: Sequence[int], entries: Sequence[tuple[
 def renewed(
     starts: Integers, columns: Sequence[Integers], places: Integers, count: int, new: Mapping[int, Sequence[Integers]]
 ) -> tuple[Integers, list[Integers]]:
-    """All rows after a write.
+    """`starts` and `columns` of all rows after a write.
 
     Parameters
     ----------
@@ -121,10 +115,6 @@ def renewed(
     places : shape (n,), the new place of each old row, ascending, -1 for a removed one
     count : number of new rows
     new : place of a row that is new or has changed -> its columns
-
-    Returns
-    -------
-    `starts` and `columns` of the new rows.
     """
     is_new = np.zeros(count, np.bool_)
     is_new[list(new)] = True

@@ -6,6 +6,7 @@ What a chunk adds can therefore be subtracted exactly.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +24,7 @@ __all__ = [
     "Statement",
     "bare",
     "digest",
+    "majority",
     "scope_of",
     "scoped",
 ]
@@ -47,14 +49,21 @@ def bare(key: str) -> str:
     return key.partition(_SCOPE_END)[2] or key
 
 
-class EntityStatement(NamedTuple):
-    """An entity as a chunk describes it.
+def majority(values: Iterable[str]) -> str:
+    """The most frequent value, or the first in order of several; empty values do not count.
 
-    Attributes
-    ----------
-    name, type, description : as extracted; type and description may be empty
-    merged_from : ids of all chunks from which the description was merged, if there are others than its own; each of
-        them has the statement
+    >>> majority(["PERSON", "GEO", "", "PERSON", "", ""]), majority([])
+    ('PERSON', '')
+    """
+    counts = Counter(value for value in values if value)
+    return min(counts, key=lambda value: (-counts[value], value), default="")
+
+
+class EntityStatement(NamedTuple):
+    """An entity as a chunk describes it; type and description may be empty.
+
+    If its description was merged from other chunks, too, `merged_from` has the ids of all of them, each of which has
+    the statement.
     """
 
     name: str
@@ -74,14 +83,9 @@ class EntityStatement(NamedTuple):
 
 
 class RelationStatement(NamedTuple):
-    """A relation between two entities as a chunk describes it.
+    """A relation between two entities as a chunk describes it; the description may be empty.
 
-    Attributes
-    ----------
-    source, target : names of the entities
-    description : may be empty
-    strength : as rated by the extractor, at least 0; only the published weights use it
-    merged_from : as for an entity
+    `strength` is as rated by the extractor, at least 0; only the published weights use it.
     """
 
     source: str
@@ -108,16 +112,10 @@ class RelationStatement(NamedTuple):
 
 
 class ClaimStatement(NamedTuple):
-    """A claim that a chunk makes about an entity.
+    """A claim that a chunk makes about an entity; all but the subject may be empty.
 
-    Attributes
-    ----------
-    subject, object : names of entities; the object may be empty
-    type : such as "bribery"; may be empty
-    status : "true", "false" or "suspected", according to the chunk; may be empty
-    start, end : the period, as written, such as "2015-01-01"; may be empty
-    said : the claim in a sentence
-    quotation : the words of the chunk; may be empty
+    `status` is "true", "false" or "suspected", according to the chunk; `start` and `end` are the period, as written.
+    `said` is the claim in a sentence, and `quotation` the words of the chunk.
     """
 
     subject: str
@@ -174,16 +172,10 @@ AnyStatement = EntityStatement | RelationStatement | ClaimStatement
 
 @dataclass(frozen=True)
 class ChunkStatements:
-    """Everything that one chunk states.
+    """Everything that one chunk states, in the order of the extraction.
 
-    Attributes
-    ----------
-    chunk_id : id of the node
-    text_hash : hash of the text of the node, which identifies its statements by content
-    document_id : id of its source document; empty for a node without one, which counts as its own document
-    position : place of the chunk in its document, at least 0
-    entities, relations, claims : in the order of the extraction
-    scope : printable; chunks of different scopes share no entity
+    The hash of its text identifies its statements by content. A chunk without a source document has no `document_id`
+    and counts as its own document. Chunks of different scopes share no entity; a scope is printable.
     """
 
     chunk_id: str
@@ -283,16 +275,9 @@ def _row(statement: EntityStatement | RelationStatement) -> list[Any]:
 class Statement(NamedTuple):
     """A statement with its entities resolved.
 
-    Attributes
-    ----------
-    id : hash of its content: the hash of the chunk's text, and what was extracted from it. It does not depend on ids of
-        nodes, so a corpus that is indexed again has the same statements
-    chunk_id : id of the node that states it
-    entities : keys of its entities: one, or the two ends of a relation
-    text : one line
-    strength : strength of a relation; 0 for other statements
-    order : sort key of the canonical order of statements
-    is_claim : whether it is a :class:`ClaimStatement`
+    The id is a hash of the text of the chunk and of what was extracted from it. It does not depend on ids of nodes, so
+    a corpus that is indexed again has the same statements. `entities` are the keys of its entity, or of the two ends of
+    a relation, `text` is one line, and `strength` that of a relation, else 0.
     """
 
     id: str

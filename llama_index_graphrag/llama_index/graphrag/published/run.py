@@ -41,10 +41,8 @@ _LIST = re.compile(r"(?<!\w)(\w+)\s*\(([^()]*)\)")
 class PublishedRow(NamedTuple):
     """An entity, a relation or a claim, which reports cite by its number.
 
-    Attributes
-    ----------
-    names : the name of the entity, of the two ends, or of the subject and the object, if any
-    units : ids of the text units that state it
+    It has the name of the entity, of the two ends, or of the subject and the object, if any, and the ids of the text
+    units that state it.
     """
 
     names: tuple[str, ...]
@@ -53,14 +51,7 @@ class PublishedRow(NamedTuple):
 
 @dataclass(frozen=True)
 class PublishedCommunity:
-    """A community as written.
-
-    Attributes
-    ----------
-    number, parent, level : parent is -1 for a root
-    entities, relations : numbers by which reports cite them
-    names : the names of the entities
-    """
+    """A community as written; the parent of a root is -1, and reports cite entities and relations by these numbers."""
 
     number: int
     parent: int
@@ -72,14 +63,7 @@ class PublishedCommunity:
 
 @dataclass(frozen=True)
 class PublishedReport:
-    """A report as written.
-
-    Attributes
-    ----------
-    community : number of its community
-    findings : (summary, explanation)
-    rating : 0 to 10
-    """
+    """A report as written; a finding is a summary and an explanation, and the rating is from 0 to 10."""
 
     community: int
     title: str
@@ -91,14 +75,7 @@ class PublishedReport:
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """A whole run.
-
-    Attributes
-    ----------
-    chunks : what each text unit states; their ids are those of the units
-    texts : id of a unit -> its text
-    entities, relations, communities, reports, claims : by number; claims only if the run extracted some
-    """
+    """A whole run: what each text unit states, the texts of the units by their ids, and all else by number."""
 
     chunks: tuple[ChunkStatements, ...]
     texts: Mapping[str, str]

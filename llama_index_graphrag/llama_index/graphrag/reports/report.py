@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-__all__ = ["CheckedFindings", "Finding", "Report", "ReportForm", "check_findings"]
+__all__ = ["CheckedFindings", "Finding", "Report", "ReportForm", "check_findings", "rested"]
+
+K = TypeVar("K")
 
 # "statements": verbatim; "extract": chosen statements; "written": by a language model.
 ReportForm = Literal["statements", "extract", "written"]
@@ -88,17 +90,24 @@ def check_findings(given: Iterable[tuple[str, Iterable[Any]]], sources: Mapping[
     CheckedFindings(findings=(Finding(text='Scrooge changes.', nodes=('n2', 'n1')),), dropped_citations=1, \
 dropped_findings=1)
     """
+
+    def numbers(text: str, cited: Iterable[Any]) -> list[int]:
+        values = [*cited, *_CITED.findall(text)]
+        return [int(number) for value in values for number in _NUMBER.findall(str(value))]
+
+    return rested(((_CITED.sub("", text).strip(), numbers(text, cited)) for text, cited in given), sources)
+
+
+def rested(given: Iterable[tuple[str, Iterable[K]]], sources: Mapping[K, Sequence[str]]) -> CheckedFindings:
+    """The findings that rest on a source; `given` are their texts and what each cites, `sources` as nodes by that."""
     findings = []
     dropped_citations = dropped_findings = 0
     for text, cited in given:
-        listed = [int(number) for value in cited for number in _NUMBER.findall(str(value))]
-        inline = [int(number) for part in _CITED.findall(text) for number in _NUMBER.findall(part)]
-        numbers = list(dict.fromkeys(listed + inline))
-        dropped_citations += sum(number not in sources for number in numbers)
-        nodes = tuple(dict.fromkeys(node for number in numbers for node in sources.get(number, ())))
-        plain = _CITED.sub("", text).strip()
-        if nodes and plain:
-            findings.append(Finding(plain, nodes))
+        distinct = list(dict.fromkeys(cited))
+        dropped_citations += sum(key not in sources for key in distinct)
+        nodes = tuple(dict.fromkeys(node for key in distinct for node in sources.get(key, ())))
+        if nodes and text:
+            findings.append(Finding(text, nodes))
         else:
             dropped_findings += 1
     return CheckedFindings(tuple(findings), dropped_citations, dropped_findings)

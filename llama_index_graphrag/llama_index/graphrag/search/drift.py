@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
-from llama_index.graphrag.config import DriftConfig
+from llama_index.graphrag.config import SearchConfig
 from llama_index.ragkit.text.mentions import normalise
 
 __all__ = ["Drift", "DriftAnswer"]
@@ -41,15 +41,10 @@ class DriftAnswer(NamedTuple):
 class Drift:
     """A running search. It is immutable; each round makes a new one.
 
-    Attributes
-    ----------
-    answers : the answers so far, in the order of the rounds
-    calls : calls of the model so far
-    round : number of answered rounds of follow-ups
-    ended : whether the last round brought no new node, or all rounds are done
+    It has ended if the last round of follow-ups brought no new node, or all rounds are done.
     """
 
-    config: DriftConfig
+    config: SearchConfig
     answers: tuple[DriftAnswer, ...] = ()
     calls: int = 0
     round: int = 0
@@ -59,7 +54,7 @@ class Drift:
         """The first reports, divided among calls that leave one for the answer: consecutive ones, as published.
 
         >>> from llama_index.graphrag import PublishedOptions
-        >>> Drift(DriftConfig(published=PublishedOptions(primer_reports=5, primer_calls=2))).primer_batches("abcdefg")
+        >>> Drift(SearchConfig(published=PublishedOptions(primer_reports=5, primer_calls=2))).primer_batches("abcdefg")
         ['abc', 'de']
         """
         published = self.config.published

@@ -1,4 +1,16 @@
-"""From a question to entities of the graph: by its words, by vectors of names, and by the chunks nearest to it."""
+"""From a question to entities, by its words, by vectors of names, and by the chunks nearest to it; and back to chunks.
+
+With weight l_e of a link to entity e, its neighbours x by the weights w_ex of the pairs, S_e = sum_x w_ex, a spread d,
+and D_e the chunks that name e:
+
+    a_e = l_e + d sum_x l_x w_xe / S_x                       activation
+    s_c = sum over the entities e of c of a_e / |D_e|        share of chunk c, scaled so that the best is 1
+
+An entity that is everywhere says little about where to look, so its activation is shared among all its chunks. Shares
+are added to nearness as far as they can be trusted, see :mod:`llama_index.ragkit.vectors.walk_trust`.
+
+Source: none of the published searches mixes both; microsoft/graphrag ranks chunks only by entities.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.config import SearchConfig
-from llama_index.graphrag.graph.graph_arrays import short_names
+from llama_index.graphrag.graph.entity_graph import EntityGraph, Naming, short_names
+from llama_index.graphrag.graph.sorted_rows import RowValues
 from llama_index.graphrag.graph.statement import bare, scope_of
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.text.mentions import mentions, names_part
@@ -20,6 +33,8 @@ __all__ = [
     "COMPARED",
     "KnownEntities",
     "Link",
+    "activations",
+    "chunk_shares",
     "known_names",
     "linked_entities",
     "links_of",
@@ -33,6 +48,7 @@ _EQUAL = 1e-9
 LinkKind = Literal["name", "vector", "chunk"]
 COMPARED = 100  # best chunks, and best entities; the first and the last of them scale the weights of the others
 _SEED_POWER = 4
+_DECIMALS = 10  # hides the order of a sum
 
 
 @dataclass(frozen=True)
@@ -176,3 +192,26 @@ def nearest_chunks(chunks: Snapshot, scores: Floats, options: SearchConfig) -> l
     seeds = list(zip(weights.tolist(), rows, strict=True))[: options.seed_chunks]
     ids = chunks.ids
     return [(weight, ids[row]) for weight, row in seeds if weight > 0]
+
+
+def activations(entities: EntityGraph, links: Iterable[Link], spread: float) -> RowValues:
+    """The activation of each entity, by key; `spread` is d, in [0, 1)."""
+    found = np.zeros(len(entities))
+    linked = [(entities.position[link.entity], link.weight) for link in links if link.entity in entities.position]
+    for row, weight in linked:
+        found[row] += weight
+    for row, weight in linked if spread else ():
+        entries = slice(entities.indptr[row], entities.indptr[row + 1])
+        weights = entities.weights[entries]
+        strength = int(weights.sum() if entities.sums is None else entities.sums[row])
+        found[entities.indices[entries]] += spread * weight * weights / max(1, strength)
+    return RowValues(entities.names, found)
+
+
+def chunk_shares(naming: Naming, active: RowValues) -> RowValues:
+    """The share of each chunk that names an active entity, in (0, 1], the best 1; by id."""
+    of_each = active.numbers / np.maximum(naming.counts, 1)
+    shares = np.bincount(naming.where, np.repeat(of_each, naming.sizes), len(naming.chunks))
+    best = float(shares.max(initial=0.0))
+    scaled: Floats = (shares / best).round(_DECIMALS) if best > 0 else np.zeros(len(shares))
+    return RowValues(naming.chunks, scaled)

@@ -29,7 +29,7 @@ from llama_index.hipporag.text.normalization import Normalizer, normal_form
 from llama_index.hipporag.text.noun_phrases import shared_heads, terms
 from llama_index.ragkit.sql.names import candidates
 from llama_index.ragkit.storage.graph.edges import Records, joined
-from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
+from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows, asked_once
 from llama_index.ragkit.text.known_names import KnownNames, lookups
 from llama_index.ragkit.text.mentions import names_part
 
@@ -318,10 +318,10 @@ class QuestionGraph:
         """Which edges come from returnable passages, or join phrases that such passages have."""
         listed = records["kind"] > SUBJECT
         seen: Mask = np.ones(len(records), np.bool_)
-        seen[~listed] = _asked_once(self._seen_passages, allowed, records["source"][~listed])
+        seen[~listed] = asked_once(self._seen_passages, allowed, records["source"][~listed])
         if self._config.synonyms and listed.any():
             known = partial(self._have_passages, allowed)
-            seen[listed] = _asked_once(self._seen_phrases, known, records["neighbor"][listed])
+            seen[listed] = asked_once(self._seen_phrases, known, records["neighbor"][listed])
         return seen
 
     def _have_passages(self, allowed: Allowed, phrases: Ints) -> Mask:
@@ -332,18 +332,8 @@ class QuestionGraph:
             rows = self._reader.fetch(rows.nodes[rows.further == 0], cut)
         held = rows.records[rows.records["kind"] <= SUBJECT]
         owners = np.repeat(rows.nodes, np.diff(rows.indptr))[rows.records["kind"] <= SUBJECT]
-        shown = owners[_asked_once(self._seen_passages, allowed, held["source"])]
+        shown = owners[asked_once(self._seen_passages, allowed, held["source"])]
         return np.isin(phrases, shown)
-
-
-def _asked_once(known: dict[int, bool], ask: Callable[[Ints], Mask], nodes: Ints) -> Mask:
-    """The answers about nodes; each node is asked about once."""
-    distinct, inverse = np.unique(nodes, return_inverse=True)
-    new = np.array([node for node in distinct.tolist() if node not in known], np.int64)
-    if len(new):
-        known.update(zip(new.tolist(), ask(new).tolist(), strict=True))
-    found: Mask = np.array([known[node] for node in distinct.tolist()], np.bool_)[inverse]
-    return found
 
 
 def _in_passages(records: Records) -> Ints:

@@ -49,13 +49,9 @@ class MindMapReply(StatementsReply):
 
 @dataclass(frozen=True)
 class ReadMindMap:
-    """A mind map with the statements from which it was made.
+    """A mind map, whose paths begin with the topic, with the statements from which it was made.
 
-    Attributes
-    ----------
-    paths : each begins with the topic
-    dropped : number of facts that the text does not hold
-    reply : the text of the reply
+    `dropped` facts are not in the text.
     """
 
     topic: str

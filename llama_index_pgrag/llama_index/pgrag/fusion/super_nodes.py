@@ -42,11 +42,8 @@ _GATHER = 1 << 12  # pairs whose vectors are copied at once
 def components(vectors: Floats, threshold: float) -> Labels:
     """Connected components of the graph of all pairs with a cosine of at least `threshold`, in (-1, 1].
 
-    Takes n^2 d / 2 multiplications; bitwise equal rows count once, and a zero row is linked to nothing.
-
-    Returns
-    -------
-    Labels, shape (n,): rows of one component have the same label, the number of its first row.
+    Takes n^2 d / 2 multiplications; bitwise equal rows count once, and a zero row is linked to nothing. The labels, of
+    shape (n,), are the numbers of the first rows of the components.
     """
     first, inverse = _distinct(vectors)
     rows = vectors[first]
@@ -61,11 +58,7 @@ def leader_clusters(vectors: Floats, threshold: float, max_cluster: int = MAX_CL
 
     A cluster has at most `max_cluster` rows, including its leader: the nearest that reach the threshold. The published
     code also includes rows of other clusters, so that clusters overlap. The result depends on the order of the rows; a
-    cluster never spans several :func:`components`.
-
-    Returns
-    -------
-    Labels, shape (n,): the number of the leading row.
+    cluster never spans several :func:`components`. The labels, of shape (n,), are the numbers of the leading rows.
     """
     labels = np.full(len(vectors), -1, dtype=np.int64)
     for leader in range(len(vectors)):

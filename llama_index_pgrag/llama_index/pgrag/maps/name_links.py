@@ -116,13 +116,8 @@ def cell_name(text: str) -> str:
 class NodeNames:
     """The names of a node.
 
-    Attributes
-    ----------
-    title : the name of its topic, of any length
-    topic : the same; "" if the title is too long for a name
-    said : names that are last cells, sorted
-    long : its long facts, sorted
-    found : long fact -> the names of topics of other maps that it mentions, if any
+    `title` is the name of its topic, of any length, and `topic` is "" if that is too long for a name. `said` are names
+    that are last cells. `found` has, for its `long` facts, the topics of other maps that they mention.
     """
 
     title: str
@@ -201,16 +196,7 @@ def _nodes_by_word(nodes: Mapping[str, NodeNames]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class MapNames:
-    """The names of all nodes after a write.
-
-    Attributes
-    ----------
-    nodes : by id
-    known : the names, to find them in a question
-    counts : name -> number of nodes that have it
-    topics : name -> number of nodes of which it is the topic
-    words : of the long facts
-    """
+    """The names of all nodes after a write, and how many nodes have each name, or have it as their topic."""
 
     nodes: Mapping[str, NodeNames] = field(default_factory=dict)
     known: KnownNames = field(default_factory=lambda: KnownNames([]))

@@ -8,9 +8,9 @@ words must be removed too, so each such cell records which other text it needs.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from llama_index.pgrag.maps.key_phrases import key_phrases
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.maps.name_links import PHRASES
+from llama_index.pgrag.maps.outline import key_phrases
 from llama_index.ragkit.text.held import TextWords
 
 __all__ = ["TOPIC", "Need", "NodeMap", "in_text", "node_maps"]

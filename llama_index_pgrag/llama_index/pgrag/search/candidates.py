@@ -1,4 +1,4 @@
-"""The candidate mind maps of a question (section 2.4, steps 1 to 3).
+"""The candidate mind maps of a question (section 2.4, steps 1 to 3), and vectors of words for cells that have none.
 
 1. Seed topics: the topics nearest to the question.
 2. Topic walk: topics that share a super-topic with a seed.
@@ -8,10 +8,17 @@
    most `max_topics` maps, and only through their titles.
 
 Topics from steps 2 and 3 are ranked by their cosine to the question; steps 1 to 3 together give at most `max_topics`.
+
+Facts that were read without a language model are sentences of the text that is embedded anyway. Their own vectors find
+nothing that their words and the vector of their node do not. So the nodes nearest to a question are chosen first, and
+then their cells are ranked by BM25 among each other. The scores take the place of cosines in the walk over the
+candidate maps. A cell has the coordinates s_k, its scores for the key points k as shares of the best score, and one
+more that makes its length 1, so its cosine to the unit vector of k is s_k.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,13 +26,21 @@ from numpy.typing import NDArray
 
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
-from llama_index.pgrag.state import FactPath, PseudoGraph
+from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph, cells_of
+from llama_index.ragkit.text.lexical_index import scores_of_few
+from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.vectors.question_scores import best_rows
+from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["Allowed", "Candidate", "Reason", "Vector", "find_candidates"]
+__all__ = ["MORE_NODES", "Allowed", "Candidate", "Reason", "Vector", "cells_by_words", "find_candidates"]
 
 Vector = NDArray[np.float32]
 Reason = Literal["seed topic", "topic walk", "fact walk", "fact"]
+MORE_NODES = 10
+"""Nodes whose cells are compared in addition to the number of wanted results: some have no fact, or a shared one."""
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -123,3 +138,40 @@ def _nearest(
     chosen[graph.topics.rows_of(topic_ids)] = True
     hits = graph.topics.search([question], len(topic_ids), chosen if mask is None else chosen & mask)[0]
     return list(zip(hits.ids, hits.scores, strict=True))
+
+
+def cells_by_words(
+    graph: PseudoGraph, scores: Floats, wanted: int, key_points: Sequence[str]
+) -> tuple[PseudoGraph, list[Vector]]:
+    """The graph of the best nodes, with vectors of words for its cells; and the vectors of the key points.
+
+    `scores` has the shape (nodes,), -inf for nodes that may not be shown; `wanted` results must be in the right order.
+    """
+    ids = graph.chunks.ids
+    best = [ids[row] for row in best_rows(scores, wanted + MORE_NODES, graph.chunks)]
+    of_node = {node_id: graph.of_node[node_id] for node_id in best if node_id in graph.of_node}
+    part = PseudoGraph.of(of_node)
+    cells = cells_of(part.maps, part.maps)
+    document_of = {i: found.document for topic_id, found in part.maps.items() for i in (topic_id, *found.routes)}
+    document_of |= {fact.id: fact.document for own in of_node.values() for fact in own}
+    terms = {i: lexical_terms(cell.text) for kind in KINDS for i, cell in cells[kind].items()}
+    vectors = dict(zip(terms, _vectors(terms.values(), key_points), strict=True))
+    records = {i: Record(i, document_of[i], cell.key, "{}") for kind in KINDS for i, cell in cells[kind].items()}
+    topics, routes, facts = (
+        Snapshot.of(np.stack([vectors[i] for i in own]), [records[i] for i in own]) if own else Snapshot.empty()
+        for own in cells.values()
+    )
+    part = replace(graph, maps=part.maps, map_of=part.map_of, of_node=of_node, fused=None, terms=terms)
+    points = np.eye(len(key_points), len(key_points) + 1, dtype=np.float32)
+    return replace(part, topics=topics, routes=routes, facts=facts), list(points)
+
+
+def _vectors(cells: Collection[Counter[str]], key_points: Sequence[str]) -> NDArray[np.float32]:
+    """The unit vectors of some cells by their terms, shape (cells, key points + 1)."""
+    texts = list(cells)
+    found = np.zeros((len(texts), len(key_points) + 1))
+    for k, point in enumerate(key_points if texts else ()):
+        scores = scores_of_few(texts, point)
+        found[:, k] = scores / (scores.max() or 1.0) / np.sqrt(len(key_points))
+    found[:, -1] = np.sqrt(np.maximum(0.0, 1.0 - (found * found).sum(axis=1)))
+    return found.astype(np.float32)

@@ -6,7 +6,6 @@ removed: two adjacent words of its long facts, at least one of which may belong 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
@@ -14,7 +13,7 @@ from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.maps.name_links import MOST_WORDS, NodeNames, long_facts, units_of_name
 from llama_index.ragkit.sql.names import name_edges
 from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
-from llama_index.ragkit.text.mentions import mentions
+from llama_index.ragkit.text.mentions import possible_mentions
 
 __all__ = ["TOPIC", "chunk_number", "name_change", "pair_numbers", "phrases_in"]
 
@@ -28,7 +27,7 @@ SAID, MENTIONED, TOPIC = 0, 1, 2
 
 def phrases_in(paths: Iterable[Path]) -> set[str]:
     """The phrases in the long facts of a node that would count as mentions if topics had these names."""
-    return {phrase for text in long_facts(paths) for phrase in _phrases(text, MOST_WORDS)}
+    return {phrase for text in long_facts(paths) for phrase in possible_mentions(text, MOST_WORDS)}
 
 
 def pair_numbers(names: Iterable[str]) -> list[int]:
@@ -39,24 +38,6 @@ def pair_numbers(names: Iterable[str]) -> list[int]:
 def _pairs(phrase: str) -> list[str]:
     units = units_of_name(phrase)
     return [" ".join(pair) for pair in pairwise(units)] if len(units) > 1 else units
-
-
-@dataclass
-class _Recorder:
-    """Contains no phrase, but keeps the phrases that were looked up."""
-
-    asked: dict[str, None] = field(default_factory=dict)
-
-    def __contains__(self, phrase: object) -> bool:
-        self.asked[str(phrase)] = None
-        return False
-
-
-def _phrases(text: str, longest: int) -> list[str]:
-    """The runs of words that could be names in a text, normalised."""
-    recorder = _Recorder()
-    mentions(text, recorder, longest=longest)
-    return [phrase for phrase in recorder.asked if phrase]
 
 
 @lru_cache(1 << 16)
@@ -96,7 +77,7 @@ def _edges(node_id: str, names: NodeNames, count: int) -> Iterator[Edge]:
         yield name_number(name), chunk, chunk, kind, count
     for name in {*names.said, names.topic} - {""}:  # mentioned names are topics of other nodes
         yield from ((key, at, source, kind, count) for key, at, source, kind, _ in _found_by(name))
-    for pair in {pair for text in names.long for phrase in _phrases(text, 2) for pair in _pairs(phrase)}:
+    for pair in {pair for text in names.long for phrase in possible_mentions(text, 2) for pair in _pairs(phrase)}:
         yield _pair_number(pair), chunk, chunk, 0, count
 
 

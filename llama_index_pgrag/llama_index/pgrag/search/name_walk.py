@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from llama_index.pgrag.maps.name_links import TOPIC_WEIGHT, LinkedNodes, NameLinks
 from llama_index.pgrag.search.name_edges import TOPIC
 from llama_index.ragkit.sql.names import candidates
-from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
+from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows, asked_once
 from llama_index.ragkit.text.known_names import KnownNames, lookups
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.walk_trust import passage_seeds, trust
@@ -183,26 +183,16 @@ class FrontierWalk:
 
     def _keep(self, rows: NodeRows) -> Floats:
         """Keep the links of rows; returns the number of nodes to which each is linked."""
-        links, starts = _weighed(rows, self._seen(rows.records))
+        seen = np.ones(len(rows.records), np.bool_)
+        if self._allowed is not None:
+            seen = asked_once(self._known, self._allowed, rows.records["source"])
+        links, starts = _weighed(rows, seen)
         counts = np.diff(starts).astype(np.float64)
         bounds = zip(rows.nodes.tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True)
         self._links.update((row, Mass(links.rows[start:end], links.shares[start:end])) for row, start, end in bounds)
         for i in np.flatnonzero(rows.further).tolist():
             counts[i] = rows.totals[int(rows.nodes[i])]["records"].max()
         return counts
-
-    def _seen(self, records: NDArray[np.void]) -> NDArray[np.bool_]:
-        """Which links come from allowed nodes; each node is checked once."""
-        if self._allowed is None:
-            return np.ones(len(records), np.bool_)
-        distinct, inverse = np.unique(records["source"], return_inverse=True)
-        new = np.array([node for node in distinct.tolist() if node not in self._known], np.int64)
-        if len(new):
-            self._known.update(zip(new.tolist(), self._allowed(new).tolist(), strict=True))
-        found: NDArray[np.bool_] = np.array([self._known[node] for node in distinct.tolist()], np.bool_)[
-            inverse.ravel()
-        ]
-        return found
 
 
 def _weighed(rows: NodeRows, seen: NDArray[np.bool_]) -> tuple[Mass, Ints]:

@@ -50,7 +50,7 @@ class Walk(NamedTuple):
 
 
 def walk(ids: Ids, sims: Sims, num_seeds: int, control: Control = SIGNED_CONTROL) -> Walk:
-    """Score the fact paths of a template.
+    """Score the fact paths of a template; the contributions of several key points or seeds to a row add up.
 
     Parameters
     ----------
@@ -58,11 +58,6 @@ def walk(ids: Ids, sims: Sims, num_seeds: int, control: Control = SIGNED_CONTROL
         A row with only padding scores 0
     sims : shape (key points, rows, columns), cosines; the values of padding are not read
     num_seeds : number of rows from which each key point starts (the nearest facts; ties by row), at least 1
-    control : when a cell supports a seed
-
-    Returns
-    -------
-    Scores by row. The contributions of several key points or seeds that reach the same row add up.
     """
     rows, columns = ids.shape
     filled = ids >= 0

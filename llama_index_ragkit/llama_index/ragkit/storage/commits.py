@@ -223,9 +223,9 @@ class Commits:
         """The write has ended, committed or not: others may follow."""
         _writing.discard(self.token)
 
-    def refresh(self, *, abandoned: bool = False) -> Steps[int]:
+    def refresh(self, stored: Record | None = None, *, abandoned: bool = False) -> Steps[int]:
         """Take up what other processes have committed, if several write the index, and what was stored before a write
-        of this object that was `abandoned`.
+        of this object that was `abandoned`. `stored` is the record of the last commit, if it was just read.
 
         Returns
         -------
@@ -233,7 +233,7 @@ class Commits:
         """
         if not self.is_shared:
             return 0
-        stored = yield from read_commit(self._records)
+        stored = stored or (yield from read_commit(self._records))
         if abandoned or stored["generation"] > self._struct.generation:
             vars(self._struct).update(stored.get("struct", {}))
             self._struct.check()
@@ -246,21 +246,28 @@ class Commits:
         if self.is_shared:
             self._struct.params[REMOVALS] = self._struct.params.get(REMOVALS, 0) + 1
 
-    def wait(self) -> Steps[None]:
-        """Wait until no other process writes, for half a minute at most; :meth:`begin` then refuses."""
-        for _ in range(int(_PATIENCE / _PAUSE)):
-            writer = (yield from read_commit(self._records)).get("writer")
-            if writer is None or not _is_writing(writer):
-                return
-            yield from call(time.sleep, _asleep, _PAUSE)
+    def wait(self) -> Steps[Record]:
+        """Wait until no other process writes, for half a minute at most; :meth:`begin` then refuses.
 
-    def left(self) -> Steps[list[str]]:
+        Returns the record of the last commit.
+        """
+        stored = yield from read_commit(self._records)
+        for _ in range(int(_PATIENCE / _PAUSE)):
+            writer = stored.get("writer")
+            if writer is None or not _is_writing(writer):
+                break
+            yield from call(time.sleep, _asleep, _PAUSE)
+            stored = yield from read_commit(self._records)
+        return stored
+
+    def left(self, stored: Record | None = None) -> Steps[list[str]]:
         """The tokens of writes that ended before their commit: what these have put into vector stores is to be deleted.
 
         Such a write cannot be committed any more, so that this may be done at any time. The token of a process on
-        another machine is among them when another write has taken its place.
+        another machine is among them when another write has taken its place. `stored` is the record of the last commit,
+        if it was just read.
         """
-        stored = yield from read_commit(self._records)
+        stored = stored or (yield from read_commit(self._records))
         writer = stored.get("writer")
         return _replaced(stored) if writer is not None and _is_writing(writer) is False else stored.get(_LEFT, [])
 

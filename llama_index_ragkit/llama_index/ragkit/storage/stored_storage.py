@@ -88,9 +88,9 @@ class StoredIndexStorage(IndexStorage):
 
     def catch_up(self, *, abandoned: bool) -> Steps[None]:
         """See :class:`IndexStorage`."""
-        yield from self.commits.wait()
-        yield from self.commits.refresh(abandoned=abandoned)
-        yield from self.settle()
+        stored = yield from self.commits.wait()
+        yield from self.commits.refresh(stored, abandoned=abandoned)
+        yield from self._settle((yield from self.commits.left(stored)))
 
     def settle(self) -> Steps[None]:
         """Delete the vectors of rows that committed writes have removed, and all that others have left.
@@ -98,7 +98,9 @@ class StoredIndexStorage(IndexStorage):
         Writers take turns: one that deletes what another has already deleted would take away the vectors of rows that
         were written again meanwhile.
         """
-        left = yield from self.commits.left()
+        yield from self._settle((yield from self.commits.left()))
+
+    def _settle(self, left: Sequence[str]) -> Steps[None]:
         unsettled = bool(left)
         for space in self._spaces.values():
             unsettled = unsettled or (yield from space.is_unsettled())

@@ -10,7 +10,7 @@ from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 from llama_index.ragkit.text.unprinted import nfkc, without_format, without_unprinted
 
-__all__ = ["is_name", "mentions", "names_part", "normalise"]
+__all__ = ["is_name", "mentions", "names_part", "normalise", "possible_mentions"]
 
 # Marks are part of letters in many scripts (Devanagari vowels, Arabic points); the underscore is neither.
 _WORD_CATEGORIES = frozenset("LMN")
@@ -119,6 +119,25 @@ def mentions(
                 found.append((phrase, start, end))
                 taken[first : last + 1] = b"x" * length
     return sorted(found, key=lambda mention: mention[1])
+
+
+class _LookedUp(dict[str, None]):
+    """Has no key, but keeps every key that was looked up."""
+
+    def __contains__(self, phrase: object) -> bool:
+        self[str(phrase)] = None
+        return False
+
+
+def possible_mentions(text: str, longest: int = _LONGEST) -> list[str]:
+    """Every phrase that :func:`mentions` looks up in a text, once, longer ones first.
+
+    >>> possible_mentions("the Glass Wall")
+    ['the glass wall', 'the glass', 'glass wall', 'glass', 'wall']
+    """
+    looked_up = _LookedUp()
+    mentions(text, looked_up, longest=longest)
+    return [phrase for phrase in list(looked_up) if phrase]
 
 
 def _units(text: str) -> tuple[list[_Unit], bool]:

@@ -4,7 +4,7 @@ It is separate from the other parts of an index (:mod:`llama_index.ragkit.storag
 methods, which know nothing of LlamaIndex, read it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.storage.graph.edges import EdgeChange, Records
 
-__all__ = ["GraphReader", "GraphRows", "NodeRows"]
+__all__ = ["GraphReader", "GraphRows", "NodeRows", "asked_once"]
 
 Ints = NDArray[np.int64]
 
@@ -70,3 +70,13 @@ class GraphRows(Protocol):
 
     def whole(self) -> NodeRows | None:
         """All rows with all of their edges, nodes ascending; None where they are not held in memory."""
+
+
+def asked_once(known: dict[int, bool], ask: Callable[[Ints], NDArray[np.bool_]], nodes: Ints) -> NDArray[np.bool_]:
+    """The answers about nodes, shape (n,); `ask` is called with those that are not `known`, each once, ascending."""
+    distinct, inverse = np.unique(nodes, return_inverse=True)
+    new = np.array([node for node in distinct.tolist() if node not in known], np.int64)
+    if len(new):
+        known.update(zip(new.tolist(), ask(new).tolist(), strict=True))
+    found: NDArray[np.bool_] = np.array([known[node] for node in distinct.tolist()], np.bool_)[inverse.ravel()]
+    return found

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.graphrag.graph.entity_graph import EntityGraph
-from llama_index.graphrag.graph.sorted_rows import RowValues
-from llama_index.graphrag.rows.statement_edges import (
+from llama_index.graphrag.graph.entity_graph import EntityGraph, Naming
+from llama_index.graphrag.graph.statement_edges import (
     MEANT,
     NAMED,
     NO_SOURCE,
@@ -18,13 +17,12 @@ from llama_index.graphrag.rows.statement_edges import (
     entity_number,
     name_number,
 )
-from llama_index.graphrag.search.chunk_scores import scaled
 from llama_index.graphrag.search.linking import Link
 from llama_index.ragkit.storage.graph.edges import SEGMENT, Records
-from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
-from llama_index.ragkit.text.mentions import mentions, names_part
+from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows, asked_once
+from llama_index.ragkit.text.mentions import names_part, possible_mentions
 
-__all__ = ["Allowed", "KnownPart", "NodeRow", "QuestionGraph", "part_of", "phrases_of", "read_around_entities"]
+__all__ = ["Allowed", "NodeRow", "QuestionGraph", "entities_around", "naming_of", "read_around_entities"]
 
 Ints = NDArray[np.int64]
 Allowed = Callable[[Ints], NDArray[np.bool_]]
@@ -94,18 +92,15 @@ class QuestionGraph:
             for node, row in _split(self._reader.fetch(rows.nodes[:0], hubs)):
                 self._rows[node] = replace(row, label=self._rows[node].label)
         if self._allowed is not None:
-            self._restrict(new.tolist())
+            self._restrict(new.tolist(), self._allowed)
 
-    def _restrict(self, nodes: Sequence[int]) -> None:
+    def _restrict(self, nodes: Sequence[int], allowed: Allowed) -> None:
         """Leave out the edges that come from chunks that may not be returned."""
-        sources = {int(source) for node in nodes for source in np.unique(self._rows[node].records["source"])}
-        unknown = np.array(sorted(sources - self._seen.keys()), np.int64)
-        if len(unknown) and self._allowed is not None:
-            self._seen.update(zip(unknown.tolist(), self._allowed(unknown).tolist(), strict=True))
-        for node in nodes:
-            records = self._rows[node].records
-            seen = np.array([self._seen[source] for source in records["source"].tolist()], np.bool_)
-            self._rows[node] = _row(self._rows[node].label, records[seen])
+        rows = [self._rows[node] for node in nodes]
+        ends = np.cumsum([len(row.records) for row in rows])
+        seen = asked_once(self._seen, allowed, np.concatenate([row.records["source"] for row in rows]))
+        for node, row, own in zip(nodes, rows, np.split(seen, ends[:-1]), strict=True):
+            self._rows[node] = _row(row.label, row.records[own])
 
     # -- what was read --------------------------------------------------------------------------------
 
@@ -152,7 +147,7 @@ class QuestionGraph:
 
         Returns the normalised names, with the sorted keys of the entities for which each may stand.
         """
-        phrases = list(dict.fromkeys([*phrases_of(question), *also]))
+        phrases = list(dict.fromkeys([*possible_mentions(names_part(question)), *also]))
         self.read([*map(name_number, phrases), *map(chunk_number, chunks)])
         meant = {phrase: found for phrase in phrases if (found := self.meanings(phrase))}
         self.read(entity for found in meant.values() for entity in found)
@@ -194,21 +189,6 @@ class QuestionGraph:
         return [self.chunk_id(chunk) for chunk in best]
 
 
-class _Asked(dict[str, None]):
-    """An empty dictionary that keeps every key that was looked up."""
-
-    def __contains__(self, phrase: object) -> bool:
-        self[str(phrase)] = None
-        return False
-
-
-def phrases_of(question: str) -> list[str]:
-    """Every run of words in the first 1,000 of a question that may be a name, normalised."""
-    asked = _Asked()
-    mentions(names_part(question), asked)
-    return [phrase for phrase in list(asked) if phrase]
-
-
 def _row(label: str, records: Records) -> NodeRow:
     return NodeRow(label, records, np.bincount(records["kind"], minlength=_KINDS).tolist())
 
@@ -224,50 +204,8 @@ def _split(rows: NodeRows) -> Iterator[tuple[int, NodeRow]]:
             yield node, _row(rows.labels[i], rows.records[ends[i] : ends[i + 1]])
 
 
-@dataclass(frozen=True)
-class KnownPart:
-    """The part of a graph that one question needs.
-
-    Attributes
-    ----------
-    names : normalised name of the question -> sorted keys of the entities for which it may stand
-    entities : the linked entities with their edges, and their neighbours
-    entities_of : chunk -> sorted keys of its entities; only the active ones for a chunk by which no entity is linked
-    chunks_of : key -> number of chunks that name the entity
-    """
-
-    names: Mapping[str, tuple[str, ...]]
-    entities: EntityGraph
-    entities_of: Mapping[str, tuple[str, ...]]
-    chunks_of: Mapping[str, int]
-
-    def naming(self, graph: QuestionGraph, chunks: Iterable[str]) -> "KnownPart":
-        """The part with the chunks that may be scored; they were read."""
-        label = {entity_number(key): key for key in self.chunks_of}
-        of = {
-            node_id: tuple(sorted(label[entity] for entity in graph.entities(chunk_number(node_id)) if entity in label))
-            for node_id in dict.fromkeys(chunks)
-        }
-        return replace(self, entities_of={node_id: found for node_id, found in of.items() if found})
-
-    def shares(self, active: Mapping[str, float]) -> RowValues:
-        """Like :func:`~llama_index.graphrag.search.chunk_scores.chunk_shares`, for the known chunks."""
-        shares: dict[str, float] = {}
-        for chunk, keys in self.entities_of.items():
-            for key in keys:
-                if key in active:
-                    shares[chunk] = shares.get(chunk, 0.0) + active[key] / self.chunks_of[key]
-        ids = sorted(shares)
-        return RowValues(ids, scaled(np.array([shares[chunk] for chunk in ids])))
-
-
-def part_of(
-    graph: QuestionGraph, names: Mapping[str, tuple[str, ...]], links: Sequence[Link], active: Iterable[int]
-) -> KnownPart:
-    """The entities that a graph has read; :meth:`KnownPart.naming` adds chunks.
-
-    `active` are the numbers of all active entities, including those that the question leads to.
-    """
+def entities_around(graph: QuestionGraph, links: Sequence[Link], active: Iterable[int]) -> EntityGraph:
+    """The active entities, given by their numbers, with the edges of those that a question leads to."""
     keys = {graph.key(entity): entity for entity in active}
     ordered = sorted(keys)
     place = {keys[key]: row for row, key in enumerate(ordered)}
@@ -278,18 +216,32 @@ def part_of(
         rows[place[entity]] = sorted((place[other], weight) for other, weight in near if other in place)
     entries = [entry for row in range(len(ordered)) for entry in rows.get(row, ())]
     indptr = np.cumsum([0, *(len(rows.get(row, ())) for row in range(len(ordered)))])
-    none = np.zeros(len(entries), np.int64)
-    entities = EntityGraph(
+    return EntityGraph(
         tuple(ordered),
         indptr.astype(np.int64),
         np.array([other for other, _ in entries], np.int64),
         np.array([weight for _, weight in entries], np.int64),
-        none,
+        np.zeros(len(entries), np.int64),
         np.zeros(len(ordered), np.int64),
         np.array([graph.pairs(keys[key]) for key in ordered], np.int64),
         np.diff(indptr).astype(np.int64),
     )
-    return KnownPart(names, entities, {}, {key: graph.chunks(number) for key, number in keys.items()})
+
+
+def naming_of(graph: QuestionGraph, entities: EntityGraph, chunks: Iterable[str]) -> Naming:
+    """Which of these chunks, which were read, name each entity."""
+    numbers = list(map(entity_number, entities.names))
+    row_of = {number: row for row, number in enumerate(numbers)}
+    ids = sorted(set(chunks))
+    found = sorted(
+        (row_of[entity], place)
+        for place, node_id in enumerate(ids)
+        for entity in graph.entities(chunk_number(node_id))
+        if entity in row_of
+    )
+    rows, where = np.array(found, np.int64).reshape(-1, 2).T
+    starts = np.searchsorted(rows, np.arange(len(numbers) + 1))
+    return Naming(entities.names, tuple(ids), starts, where, np.array(list(map(graph.chunks, numbers)), np.int64))
 
 
 def read_around_entities(graph: QuestionGraph, keys: Sequence[str]) -> tuple[list[str], dict[str, int]]:
