@@ -22,9 +22,9 @@ from llama_index.pgrag.retriever import KeyPoints
 from llama_index.ragkit import ExtractionContext, NodeExtractor, RetryPolicy, Steps
 from llama_index.ragkit.extraction.extractive_summarizer import _split
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.held import TextWords
 from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.names import Mention, names
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.sprag import RuleContext

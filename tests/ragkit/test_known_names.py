@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.packed_phrases import PackedPhrases, StemmedPhrases, ends_of, stemmed
 from llama_index.ragkit.text.stems import stems
 

@@ -27,7 +27,7 @@ FASTER = 1.25  # times
 # Readers that look up every run of up to 14 words, which is much work at any length: they begin with less.
 SHORT_SIZES = (75, 300, 1_200)
 WINDOWS = {
-    "ragkit.text.known_names.lookups", "ragkit.text.mentions.mentions", "graphrag.search.linking.linked_entities",
+    "ragkit.text.known_names.lookups", "ragkit.text.known_names.mentions", "graphrag.search.linking.linked_entities",
     "KnownNames", "names of a question to Graph RAG", "names of a node of PG-RAG",
 }  # fmt: skip
 SMALL = 1_000  # work that may be anything, such as that of a table made on first use

@@ -17,7 +17,7 @@ from llama_index.core.schema import BaseNode
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.ragkit import ExtractionContext, NodeExtractor, Steps, offload
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.names import Mention, names
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose_lines

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.held import TextWords, is_name
-from llama_index.ragkit.text.mentions import normalise
 
 __all__ = ["Checked", "checked"]
 

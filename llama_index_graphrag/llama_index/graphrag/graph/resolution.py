@@ -1,6 +1,6 @@
 """Decides which names are the same entity: by rules on names, and by pairs that were judged to be the same.
 
-1. Names that are equal after :func:`~llama_index.ragkit.text.mentions.normalise` are one entity, even if their types
+1. Names that are equal after :func:`~llama_index.ragkit.text.characters.normalise` are one entity, even if their types
    differ.
 2. Within one document, the name of a person inside exactly one longer name of a person is a short form of it:
    "Scrooge" of "Ebenezer Scrooge", unless the document also names "Uncle Scrooge". A longer name that adds a function
@@ -16,8 +16,7 @@ names of one entity does not hold on its own recorded run.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.mentions import is_name
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS, is_name
 
 __all__ = ["representative", "representatives", "short_forms"]
 

@@ -20,7 +20,7 @@ from llama_index.graphrag.graph.statement import (
     scope_of,
     scoped,
 )
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.characters import normalise
 
 __all__ = ["Occurrences", "StatementGraph", "majority", "resolved"]
 

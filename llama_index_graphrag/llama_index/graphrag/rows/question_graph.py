@@ -22,7 +22,7 @@ from llama_index.graphrag.search.chunk_scores import scaled
 from llama_index.graphrag.search.linking import Link
 from llama_index.ragkit.storage.graph.edges import SEGMENT, Records
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
-from llama_index.ragkit.text.mentions import mentions, names_part
+from llama_index.ragkit.text.known_names import mentions, names_part
 
 __all__ = ["Allowed", "KnownPart", "NodeRow", "QuestionGraph", "part_of", "phrases_of", "read_around_entities"]
 

@@ -12,7 +12,7 @@ from llama_index.graphrag.config import SearchConfig
 from llama_index.graphrag.graph.graph_arrays import short_names
 from llama_index.graphrag.graph.statement import bare, scope_of
 from llama_index.graphrag.graph.statement_graph import StatementGraph
-from llama_index.ragkit.text.mentions import mentions, names_part
+from llama_index.ragkit.text.known_names import mentions, names_part
 from llama_index.ragkit.vectors.question_scores import best_rows
 from llama_index.ragkit.vectors.snapshot import Snapshot
 

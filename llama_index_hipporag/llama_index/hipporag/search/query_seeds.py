@@ -13,8 +13,7 @@ from llama_index.hipporag.state import fact_of
 from llama_index.hipporag.text.normalization import Normalizer, normal_form
 from llama_index.hipporag.text.noun_phrases import shared_heads, terms
 from llama_index.ragkit.llm.json.shapes import NumberList, Reply
-from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.mentions import names_part
+from llama_index.ragkit.text.known_names import KnownNames, names_part
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.ragkit.vectors.walk_trust import rarity
 

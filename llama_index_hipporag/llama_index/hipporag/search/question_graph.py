@@ -30,8 +30,7 @@ from llama_index.hipporag.text.noun_phrases import shared_heads, terms
 from llama_index.ragkit.sql.names import candidates
 from llama_index.ragkit.storage.graph.edges import Records, joined
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
-from llama_index.ragkit.text.known_names import KnownNames, lookups
-from llama_index.ragkit.text.mentions import names_part
+from llama_index.ragkit.text.known_names import KnownNames, lookups, names_part
 
 __all__ = ["SMALL", "Allowed", "QuestionGraph", "Reset"]
 

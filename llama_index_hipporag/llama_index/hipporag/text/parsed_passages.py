@@ -14,7 +14,7 @@ from typing import Any
 
 from llama_index.hipporag.text.normalization import normalise
 from llama_index.hipporag.text.noun_phrases import NounPhrases, distinct, sentence_triples, subject_names
-from llama_index.ragkit.text.mentions import is_name
+from llama_index.ragkit.text.function_words import is_name
 from llama_index.ragkit.text.names import Mention
 
 __all__ = ["read_parsed"]

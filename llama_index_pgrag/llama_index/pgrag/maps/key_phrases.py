@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Set
 from math import log
 
-from llama_index.ragkit.text.asides import is_filler
-from llama_index.ragkit.text.function_words import function_words, written_language
+from llama_index.ragkit.text.characters import MARKS, UNSPACED
+from llama_index.ragkit.text.function_words import function_words, is_filler, written_language
 from llama_index.ragkit.text.names import ABBREVIATED
-from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 
 __all__ = ["key_phrases"]
 

@@ -17,8 +17,8 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.lexical_index import FullScore
-from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask

@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.text.characters import CASELESS, HANGUL, UNSPACED, normalise
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.scripts import CASELESS, HANGUL, UNSPACED
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.stems import stems
 

@@ -10,20 +10,118 @@ import re
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from llama_index.ragkit.forks import ProcessLock
-from llama_index.ragkit.text.function_words import function_words, written_language
+from llama_index.ragkit.text.characters import CASELESS, MARKS, UNSPACED, normalise, without_unprinted
+from llama_index.ragkit.text.function_words import function_words, is_name, written_language
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
-from llama_index.ragkit.text.mentions import is_name, mentions, names_part, normalise
 from llama_index.ragkit.text.names import WORD, Mention, names
 from llama_index.ragkit.text.packed_phrases import PackedPhrases, PhraseTable, SplitPhrases
-from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.text.uncased import uncased_phrases
 
-__all__ = ["MORE_CHARACTERS", "MORE_WORDS", "MOST_PHRASES", "KnownName", "KnownNames", "Lookups", "lookups"]
+__all__ = [
+    "MORE_CHARACTERS",
+    "MORE_WORDS",
+    "MOST_PHRASES",
+    "KnownName",
+    "KnownNames",
+    "Lookups",
+    "lookups",
+    "mentions",
+    "names_part",
+]
+
+_LONGEST = 14  # maximum units of a phrase
+_MOST_UNITS = 1_000  # most units of a question that are searched for names; a longer text is a document
+# A word, or one character of a script without spaces, where any run of characters may be a word.
+_UNIT = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}](?:[^\\W_{UNSPACED}]|[{MARKS}])*")
+
+
+class _Unit(NamedTuple):
+    start: int
+    end: int
+    strong: bool  # whether it may be a word of a name
+
+
+def names_part(question: str) -> str:
+    """The part of a question in which names are looked up: its first 1,000 words, or characters in scripts without
+    spaces. Its letters are composed, as in the passages of an index.
+
+    Every run of up to 14 words may be a name, which takes 14 look-ups for each word.
+
+    >>> names_part("Who was Ada? " * 1_000) == "Who was Ada? " * 333 + "Who "
+    True
+    """
+    question = without_unprinted(question)
+    beyond = next(islice(_UNIT.finditer(question), _MOST_UNITS, None), None)
+    return question if beyond is None else question[: beyond.start()]
+
+
+def mentions(
+    text: str,
+    known: Container[str],
+    normal: Callable[[str], str] = normalise,
+    longest: int = _LONGEST,
+    lower_case: bool = False,
+) -> list[tuple[str, int, int]]:
+    """The known phrases that occur in a text: (normalised phrase, start, end in the text), by position.
+
+    Longer phrases take precedence, and matches do not overlap. In a text that marks names by capitals, a phrase needs
+    one; in other texts any phrase except function words matches. Each run of words takes one look-up.
+
+    Parameters
+    ----------
+    known : normalised phrases
+    normal : the normalisation of `known`
+    longest : maximum words of a phrase; characters in a script without spaces
+    lower_case : whether a phrase without a capital matches too in a text that marks names by capitals
+
+    >>> known = {"the glass wall", "maxwell shane", "film", "wall"}
+    >>> mentions("Is Maxwell Shane's film The Glass Wall?", known)
+    [('maxwell shane', 3, 16), ('the glass wall', 24, 38)]
+    >>> mentions("Maxwell Shane's wife", {"maxwell shane", "wife"})
+    [('maxwell shane', 0, 13)]
+    >>> mentions("东京有多大", {"东京"}), mentions("which film?", known)
+    ([('东京', 0, 2)], [('film', 6, 10)])
+    """
+    units, cased = _units(text)
+    strong = [0, *accumulate(unit.strong for unit in units)]  # how many of the first
+    taken = bytearray(len(units))
+    found = []
+    for length in range(min(longest, len(units)), 0, -1):
+        for first in range(len(units) - length + 1):
+            last = first + length - 1
+            if any(taken[first : last + 1]) or not (lower_case or strong[last + 1] > strong[first]):
+                continue
+            start, end = units[first].start, units[last].end
+            phrase = normal(text[start:end])
+            if phrase in known and (is_name(phrase) or (length > 1 and cased)):  # "Who" is not a name, "The Who" is
+                found.append((phrase, start, end))
+                taken[first : last + 1] = b"x" * length
+    return sorted(found, key=lambda mention: mention[1])
+
+
+def _units(text: str) -> tuple[list[_Unit], bool]:
+    """Words and characters, and whether names have capitals, so that a phrase needs a word with one."""
+    matches = list(_UNIT.finditer(text))
+    capitals = [_has_case(match.group()) and not match.group().islower() for match in matches]
+    cased = any(capitals[1:])  # the first word always has a capital: it counts if it is not a function word
+    capitals[:1] = [capital and is_name(matches[0].group()) for capital in capitals[:1]]
+    units = [
+        _Unit(
+            match.start(), match.end(), capital or not (cased and (_has_case(match.group()) or match.group().isdigit()))
+        )
+        for match, capital in zip(matches, capitals, strict=True)
+    ]
+    return units, cased
+
+
+def _has_case(word: str) -> bool:
+    return word.lower() != word.upper()
+
 
 MORE_WORDS, MORE_CHARACTERS = 3, 6
 """Words, or characters in scripts without spaces, that a phrase may have beyond a part of it."""

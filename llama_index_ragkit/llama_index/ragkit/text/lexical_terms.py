@@ -3,10 +3,8 @@
 import re
 from collections import Counter
 
+from llama_index.ragkit.text.characters import UNSPACED, normalise, without_unprinted
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.scripts import UNSPACED
-from llama_index.ragkit.text.unprinted import without_unprinted
 
 __all__ = ["lexical_terms", "question_terms"]
 

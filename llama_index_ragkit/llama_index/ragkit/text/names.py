@@ -16,10 +16,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from llama_index.ragkit.text.asides import is_aside, is_date, is_filler
-from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
-from llama_index.ragkit.text.mentions import is_name
-from llama_index.ragkit.text.scripts import HAN, HANGUL, KANA, MARKS
+from llama_index.ragkit.text.characters import HAN, HANGUL, KANA, MARKS
+from llama_index.ragkit.text.function_words import (
+    FUNCTION_WORDS,
+    function_words,
+    is_aside,
+    is_date,
+    is_filler,
+    is_name,
+    written_language,
+)
 from llama_index.ragkit.text.sentences import sentence_spans
 
 __all__ = ["ABBREVIATED", "WORD", "Mention", "names", "sentences_within", "speech_spans"]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.nested_arrays import Arrays
+from llama_index.ragkit.text.characters import CASELESS, UNSPACED
 from llama_index.ragkit.text.packed_words import PackedNames, PackedWords
-from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
 from llama_index.ragkit.text.stems import stems
 
 __all__ = ["PackedPhrases", "PhraseTable", "SplitPhrases", "StemmedPhrases", "ends_of", "part_ends", "stemmed"]

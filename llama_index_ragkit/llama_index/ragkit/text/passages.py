@@ -5,9 +5,8 @@ from collections import defaultdict
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
+from llama_index.ragkit.text.characters import normalise, without_unprinted
 from llama_index.ragkit.text.headings import split_heading
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.unprinted import without_unprinted
 from llama_index.ragkit.text.unwrapping import unwrap
 
 __all__ = [

@@ -5,8 +5,8 @@ An entry is no sentence, and cut at its full stops it falls into pieces that say
 
 import re
 
+from llama_index.ragkit.text.characters import LETTER
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.scripts import LETTER
 
 __all__ = ["is_reference", "without_addresses"]
 

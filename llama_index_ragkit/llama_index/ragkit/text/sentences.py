@@ -21,7 +21,7 @@ from itertools import islice, pairwise
 
 from sentencex import segment  # type: ignore[import-untyped]
 
-from llama_index.ragkit.text.scripts import script_of
+from llama_index.ragkit.text.characters import script_of
 
 __all__ = ["LINE_END", "SENTENCE_END", "language_of", "sentence_spans", "split_sentences"]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from Stemmer import Stemmer
 
-from llama_index.ragkit.text.scripts import script_of
+from llama_index.ragkit.text.characters import script_of
 from llama_index.ragkit.text.uncased import without_particles
 
 __all__ = ["all_stems", "language_bit", "stem_masks", "stems"]

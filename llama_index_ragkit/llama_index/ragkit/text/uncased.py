@@ -15,9 +15,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from llama_index.ragkit.text.characters import CASELESS, HAN, HANGUL, HIRAGANA, KATAKANA, SOUTHEAST_ASIAN
 from llama_index.ragkit.text.function_words import function_words, written_language
 from llama_index.ragkit.text.names import Mention
-from llama_index.ragkit.text.scripts import CASELESS, HAN, HANGUL, HIRAGANA, KATAKANA, SOUTHEAST_ASIAN
 
 __all__ = ["uncased_phrases", "without_particles"]
 

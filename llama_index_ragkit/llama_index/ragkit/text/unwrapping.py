@@ -18,9 +18,9 @@ import itertools
 import re
 from collections.abc import Sequence
 
+from llama_index.ragkit.text.characters import UNSPACED
 from llama_index.ragkit.text.code_lines import code_lines
 from llama_index.ragkit.text.function_words import function_words, written_language
-from llama_index.ragkit.text.scripts import UNSPACED
 from llama_index.ragkit.text.sentences import LINE_END
 
 __all__ = ["LINK_DEFINITION", "LIST_ITEM", "NUMBER", "is_table_row", "unwrap"]
