@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from llama_index.ragkit.text import lexical_index
 from llama_index.ragkit.text.lexical_blocks import MOST_COUNTED
-from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex, lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 
 words = st.lists(st.sampled_from(["loom", "looms", "silk", "Lyon", "engine", "cards", "the", "漢字"]), max_size=8).map(

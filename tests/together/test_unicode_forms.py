@@ -11,7 +11,7 @@ from tests.cases import CASES, Case, HashHeads, retriever
 
 from llama_index.ragkit.text.characters import normalise, without_unprinted
 from llama_index.ragkit.text.known_names import mentions, names_part
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import lexical_terms
 from llama_index.ragkit.text.names import names
 
 FORMAT = "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u2068\u2069"

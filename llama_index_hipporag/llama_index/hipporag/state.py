@@ -17,7 +17,7 @@ from llama_index.hipporag.text.normalization import Normalizer, normal_form
 from llama_index.ragkit.ids import content_id
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.packed_phrases import PackedPhrases
+from llama_index.ragkit.text.packed_words import PackedPhrases
 from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 

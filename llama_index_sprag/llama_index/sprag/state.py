@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.lexical_index import AlignedWords, FullScore, LexicalIndex
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_words import PackedMapping
 from llama_index.ragkit.vectors.largest import largest
 from llama_index.ragkit.vectors.nearness import Nearness
 from llama_index.ragkit.vectors.question_scores import question_cosines

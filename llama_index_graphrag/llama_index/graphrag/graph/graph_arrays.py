@@ -20,8 +20,7 @@ from llama_index.graphrag.graph.statement import ChunkStatements, scope_of, scop
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.layered_mapping import LaterMapping
-from llama_index.ragkit.text.packed_mapping import PackedMapping
-from llama_index.ragkit.text.packed_words import PackedWords
+from llama_index.ragkit.text.packed_words import PackedMapping, PackedWords
 
 __all__ = ["GraphArrays", "Naming", "pack_graph", "short_names", "unpack_graph"]
 

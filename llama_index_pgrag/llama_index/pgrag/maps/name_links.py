@@ -20,8 +20,7 @@ from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.characters import UNSPACED, normalise
 from llama_index.ragkit.text.known_names import KnownNames, mentions
 from llama_index.ragkit.text.layered_mapping import with_changes
-from llama_index.ragkit.text.packed_mapping import PackedMapping
-from llama_index.ragkit.text.packed_phrases import PackedPhrases
+from llama_index.ragkit.text.packed_words import PackedMapping, PackedPhrases
 from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 
 __all__ = [

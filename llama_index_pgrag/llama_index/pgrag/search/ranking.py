@@ -48,8 +48,7 @@ from llama_index.pgrag.search.candidates import Allowed, Candidate, Vector
 from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.pseudo_graph_walk import Walk, walk
 from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph
-from llama_index.ragkit.text.lexical_index import scores_of_few
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import lexical_terms, scores_of_few
 from llama_index.ragkit.vectors.nearness import Nearness, standardised
 from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines, sorted_rows
 from llama_index.ragkit.vectors.walk_trust import combine

@@ -22,8 +22,7 @@ from llama_index.ragkit.llm.embeddings import as_matrix, embed_query, embed_text
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.storage.nodes import embed_text, sort_key
-from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex, lexical_terms
 from llama_index.ragkit.validation import check_count, check_number
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore

@@ -17,10 +17,9 @@ from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.text.characters import CASELESS, MARKS, UNSPACED, normalise, without_unprinted
 from llama_index.ragkit.text.function_words import function_words, is_name, written_language
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
-from llama_index.ragkit.text.names import WORD, Mention, names
-from llama_index.ragkit.text.packed_phrases import PackedPhrases, PhraseTable, SplitPhrases
-from llama_index.ragkit.text.stems import stems
-from llama_index.ragkit.text.uncased import uncased_phrases
+from llama_index.ragkit.text.names import WORD, Mention, names, uncased_phrases
+from llama_index.ragkit.text.packed_words import PackedPhrases, SplitPhrases
+from llama_index.ragkit.text.stems import PhraseTable, stems
 
 __all__ = [
     "MORE_CHARACTERS",
