@@ -35,7 +35,7 @@ QUADRATIC = {"pgrag.maps.verification.rouge_l"}  # every word with every word, o
 
 LENGTH = 400  # characters of a text for a regular expression
 STEPS = 120  # for each of them: some expressions try a hundred words at each place
-SHORT = {"llama_index.ragkit.text.code_lines._FORMS"}  # reads lines of at most 300 characters
+SHORT = {"llama_index.ragkit.text.unwrapping._FORMS"}  # reads lines of at most 300 characters
 ROOT = Path(__file__).parents[2]
 MODULES = {name: path for folder in ROOT.glob("llama_index_*/llama_index/*") for name, path in modules(folder).items()}
 SCANNING = {"search", "finditer", "findall", "sub", "subn", "split"}
