@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data import Corpus
 from llama_index.ragkit.text.lexical_index import AlignedWords, LexicalIndex, lexical_terms
-from llama_index.ragkit.vectors.nearness import standardised, with_words
+from llama_index.ragkit.vectors.question_scores import standardised, with_words
 
 __all__ = [
     "BM25",

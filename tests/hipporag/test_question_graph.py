@@ -31,7 +31,7 @@ from llama_index.ragkit.sql import make_engine, reading
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.graph import edges as records_module
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot
 

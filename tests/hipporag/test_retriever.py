@@ -34,8 +34,7 @@ from llama_index.ragkit import FallbackEvent
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.vectors.nearness import hybrid_nearness
-from llama_index.ragkit.vectors.question_scores import result_scores
+from llama_index.ragkit.vectors.question_scores import hybrid_nearness, result_scores
 
 # A chain: the question names Ada; the answer stands two facts away, in a passage that shares no word with it.
 CHAIN = {

@@ -9,7 +9,7 @@ from llama_index.hipporag.text.late_interaction import TokenEncoder
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = [
     "PAPER_GRAPHS", "PAPER_SEARCHES", "Edges", "GraphConfig", "Linking", "PassageSeeds", "PhraseCount", "PublishedWalk",

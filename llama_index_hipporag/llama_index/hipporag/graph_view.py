@@ -22,7 +22,7 @@ from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.steps import immediate, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 from llama_index.ragkit.vectors.snapshot import Hits, Mask
 
 __all__ = ["FACTS", "PHRASES", "AskedGraph", "GraphView", "Prepared", "ReadGraph", "WholeGraph"]

@@ -30,7 +30,7 @@ from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.query import as_bundle
 from llama_index.ragkit.steps import arun_steps, gather, immediate, run_steps
 from llama_index.ragkit.validation import chosen
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack

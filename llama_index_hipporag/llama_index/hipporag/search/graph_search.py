@@ -24,9 +24,8 @@ from llama_index.hipporag.search.passage_scores import (
 )
 from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
-from llama_index.ragkit.vectors.walk_trust import combine, gain, passage_seeds
+from llama_index.ragkit.vectors.question_scores import Nearness, best_rows, result_scores
+from llama_index.ragkit.vectors.trust import combine, gain, passage_seeds
 
 __all__ = ["GraphSearchResult", "needs_dense", "search_many", "seed_passages"]
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
 from llama_index.hipporag.pagerank.power_iteration import pagerank
-from llama_index.ragkit.vectors.walk_trust import lead, trust
+from llama_index.ragkit.vectors.trust import lead, trust
 
 __all__ = [
     "UNTRUSTED", "WALK_WEIGHT", "geometric_mean", "min_max", "rerank_weights", "rescored", "share_of_best",
@@ -128,7 +128,7 @@ def best_first(count: int, places: Sequence[int], scores: Floats) -> list[tuple[
 
 
 def walk_trust(nearness: Floats, walked: Floats, rarity: float, candidates: Mask | None = None) -> float:
-    """How far to trust a walk for a question, in [0, 1]; see :func:`~llama_index.ragkit.vectors.walk_trust.trust`.
+    """How far to trust a walk for a question, in [0, 1]; see :func:`~llama_index.ragkit.vectors.trust.trust`.
 
     The further the nearest passage is ahead of the others, the more it counts whether the walk reaches it: a chain
     begins there, and a passage that has everything in the question answers it without a chain. `rarity` is that of the

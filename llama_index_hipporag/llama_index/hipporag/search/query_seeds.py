@@ -15,7 +15,7 @@ from llama_index.hipporag.text.noun_phrases import shared_heads, terms
 from llama_index.ragkit.llm.json.shapes import NumberList, Reply
 from llama_index.ragkit.text.known_names import KnownNames, names_part
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
-from llama_index.ragkit.vectors.walk_trust import rarity
+from llama_index.ragkit.vectors.trust import rarity
 
 __all__ = [
     "FactFilter", "Link", "NamedPhrases", "QuerySeeds", "linked_facts", "links_of_named", "nearest_phrases",
@@ -78,7 +78,7 @@ class QuerySeeds:
     weights : row -> weight in the reset distribution
     facts : the facts that led to the phrases, with scores
     weakest : the smallest cosine of the links
-    rarity : that of the rarest name, in [0, 1], see :func:`~llama_index.ragkit.vectors.walk_trust.rarity`
+    rarity : that of the rarest name, in [0, 1], see :func:`~llama_index.ragkit.vectors.trust.rarity`
     reason : why there are no links; empty otherwise
     """
 

@@ -12,9 +12,8 @@ from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.ranking import REPEATED, FactScores, MergedPath, rank_paths
 from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit.index.chunk_scores import Structure
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
-from llama_index.ragkit.vectors.walk_trust import combine
+from llama_index.ragkit.vectors.question_scores import Nearness, best_rows, result_scores
+from llama_index.ragkit.vectors.trust import combine
 
 __all__ = ["Answer"]
 

@@ -13,7 +13,7 @@ from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.graph.local_graph import LocalGraph
 from llama_index.ragkit.storage.labels import CountedTexts, LabelledTexts
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
-from llama_index.ragkit.vectors.largest import largest
+from llama_index.ragkit.vectors.kernels import largest
 
 __all__ = ["LocalStores", "LocalWords"]
 
