@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.hipporag.graph.numbering import Numbering, PackedFacts
+from llama_index.hipporag.state import Numbering, PackedFacts
 from llama_index.ragkit.text.packed_words import PackedPhrases, PackedWords
 
 keys = st.lists(st.sampled_from("abcdefgh"), max_size=6)

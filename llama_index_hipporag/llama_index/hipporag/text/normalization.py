@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, get_args
 
 from llama_index.ragkit.text import characters
@@ -33,6 +33,7 @@ def normalise(text: str, mode: Normalizer = "unicode") -> str:
     return characters.normalise(text)
 
 
+@lru_cache
 def normal_form(mode: Normalizer) -> Callable[[str], str]:
     """:func:`normalise` in one mode, for many texts."""
     return characters.normalise if mode == "unicode" else partial(normalise, mode=mode)

@@ -189,6 +189,7 @@ class KnownNames:
     Attributes
     ----------
     phrases : the phrase of each number
+    normal : the normalisation
 
     >>> known = KnownNames(["physiker max planck", "москва", "서울"])
     >>> [name.rows for name in known.find("Wo wurde Max Planck geboren?")]
@@ -201,7 +202,7 @@ class KnownNames:
         self, phrases: Sequence[str], normal: Callable[[str], str] = normalise, numbers: Mapping[str, int] | None = None
     ) -> None:
         self.phrases = phrases
-        self._normal = normal
+        self.normal = normal
         if numbers is not None:
             self.numbers = numbers
         self._tables: dict[str, PhraseTable] = {}
@@ -237,14 +238,14 @@ class KnownNames:
                 found.append(KnownName(start, end, rows, lower_case))
                 taken[start:end] = b"x" * (end - start)
 
-        for phrase, start, end in mentions(text, finder, self._normal):
+        for phrase, start, end in mentions(text, finder, self.normal):
             # English names are not inflected: another form counts only for a word that is read as a name.
             is_same = self.number(phrase, seen) is not None
             if is_same or language != "en" or any(in_names[start:end]):
                 add(start, end, finder.rows(phrase))
         for start, end, is_whole in _candidates(text, read, small):
-            add(start, end, finder.with_part(self._normal(text[start:end]), is_whole))
-        for phrase, start, end in mentions(text, finder, self._normal, lower_case=True):
+            add(start, end, finder.with_part(self.normal(text[start:end]), is_whole))
+        for phrase, start, end in mentions(text, finder, self.normal, lower_case=True):
             if language != "en" or self.number(phrase, seen) is not None:
                 add(start, end, finder.rows(phrase), lower_case=True)
         return sorted(found)
@@ -275,7 +276,7 @@ class KnownNames:
             row = free.pop() if free else len(phrases)
             phrases[row : row + 1] = [phrase]
             numbers[phrase] = row
-        found = KnownNames(phrases, self._normal)
+        found = KnownNames(phrases, self.normal)
         found.numbers, found._free = numbers, free
         new = {numbers[phrase]: phrase for phrase in added}
         found._tables = {
@@ -291,7 +292,7 @@ class KnownNames:
         removed : numbers of phrases that are no more; those after them have moved up
         phrases, numbers : all others in their order, and new ones after them
         """
-        found = KnownNames(phrases, self._normal, numbers)
+        found = KnownNames(phrases, self.normal, numbers)
         first = len(self.phrases) - len(removed)
         new = dict(enumerate(phrases[first:], first))
         found._tables = {
