@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -162,7 +163,7 @@ class SearchConfig:
                 "choose 'nearest' or 'none', or build the index in a storage context of this process."
             )
 
-    @property
+    @cached_property
     def walk_share(self) -> float:
         """The weight of the walk, as set or the default of the ensemble; 0 for only nearness."""
         if self.walk_weight is not None:

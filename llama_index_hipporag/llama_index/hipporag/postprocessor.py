@@ -80,9 +80,8 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
         graph = yield from builder.graph.asked(state, self._allowed(state.chunks), selection, defaults)
         seeds = QuerySeeds()
         if question:
-            seeds = yield from Linker(defaults, normal_form(index.config.normalizer), index.resources.embed).link(
-                graph, question
-            )
+            linker = Linker(defaults, normal_form(index.config.normalizer), index.resources.embed)
+            seeds = yield from linker.link(graph, question)
         matched = yield from matched_in(index.storage, nodes)
         walkable, rows, seeds = yield from graph.around(matched, seeds, self.node_weight)
         weights, subject = seeds.weights, defaults.subject_weight

@@ -22,16 +22,9 @@ from llama_index.ragkit.text.packed_words import PackedPhrases, SplitPhrases
 from llama_index.ragkit.text.stems import PhraseTable, stems
 
 __all__ = [
-    "MORE_CHARACTERS",
-    "MORE_WORDS",
-    "MOST_PHRASES",
-    "KnownName",
-    "KnownNames",
-    "Lookups",
-    "lookups",
-    "mentions",
+    "MORE_CHARACTERS", "MORE_WORDS", "MOST_PHRASES", "KnownName", "KnownNames", "Lookups", "lookups", "mentions",
     "names_part",
-]
+]  # fmt: skip
 
 _LONGEST = 14  # maximum units of a phrase
 _MOST_UNITS = 1_000  # most units of a question that are searched for names; a longer text is a document
@@ -316,10 +309,12 @@ class KnownNames:
         return [row for row, phrase in enumerate(self.phrases) if not phrase]
 
     def _table(self, language: str) -> "PhraseTable":
-        with self._lock:
-            if language not in self._tables:
-                self._tables[language] = PhraseTable.of(self._split, language)
-            return self._tables[language]
+        found = self._tables.get(language)
+        if found is None:
+            with self._lock:
+                found = self._tables.get(language) or PhraseTable.of(self._split, language)
+                self._tables[language] = found
+        return found
 
     def _recent_tables(self) -> list[tuple[str, "PhraseTable"]]:
         """The tables that were built and may be changed, by language."""

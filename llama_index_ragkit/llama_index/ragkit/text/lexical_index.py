@@ -33,22 +33,10 @@ from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 
 __all__ = [
-    "BM25_B",
-    "BM25_K1",
-    "NOT_KNOWN",
-    "AlignedWords",
-    "FullScore",
-    "LexicalIndex",
-    "QuestionStems",
-    "full_score",
-    "length_norms",
-    "lexical_terms",
-    "question_stems",
-    "question_terms",
-    "scores_of_few",
-    "stem_scores",
+    "BM25_B", "BM25_K1", "NOT_KNOWN", "AlignedWords", "FullScore", "LexicalIndex", "QuestionStems", "full_score",
+    "length_norms", "lexical_terms", "question_stems", "question_terms", "scores_of_few", "stem_scores",
     "stem_weight",
-]
+]  # fmt: skip
 
 _RUN = re.compile(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")

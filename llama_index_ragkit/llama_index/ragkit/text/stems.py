@@ -14,17 +14,9 @@ from llama_index.ragkit.text.characters import CASELESS, UNSPACED, script_of
 from llama_index.ragkit.text.packed_words import SplitPhrases
 
 __all__ = [
-    "PhraseTable",
-    "StemmedPhrases",
-    "all_stems",
-    "ends_of",
-    "language_bit",
-    "part_ends",
-    "stem_masks",
-    "stemmed",
-    "stems",
-    "without_particles",
-]
+    "PhraseTable", "StemmedPhrases", "all_stems", "ends_of", "language_bit", "part_ends", "stem_masks", "stemmed",
+    "stems", "without_particles",
+]  # fmt: skip
 
 # ISO 639-1 code -> name of the Snowball algorithm. Ukrainian has none; the Russian one removes most of its endings.
 _SNOWBALL = {

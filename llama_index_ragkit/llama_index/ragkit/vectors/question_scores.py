@@ -15,18 +15,9 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.ragkit.vectors.trust import lexical_share
 
 __all__ = [
-    "LEXICAL_WEIGHT",
-    "NEAREST",
-    "Nearness",
-    "best_rows",
-    "hybrid_nearness",
-    "question_cosines",
-    "result_scores",
-    "sorted_rows",
-    "squashed",
-    "standardised",
-    "with_words",
-]
+    "LEXICAL_WEIGHT", "NEAREST", "Nearness", "best_rows", "hybrid_nearness", "question_cosines", "result_scores",
+    "sorted_rows", "squashed", "standardised", "with_words",
+]  # fmt: skip
 
 LEXICAL_WEIGHT = 0.5
 """The default weight of the lexical part in all methods, for a usual question."""
@@ -79,7 +70,6 @@ class Nearness:
         full_score: FullScore = NOT_KNOWN,
     ) -> "Nearness":
         """The nearness of chunks from its two parts; the parameters are those of :func:`hybrid_nearness`."""
-        check_number("lexical_weight", lexical_weight, 0, 1)
         counted = _ALL if allowed is None else allowed
         dense = np.zeros(len(cosines))
         dense[counted] = standardised(cosines[counted])
@@ -117,6 +107,7 @@ def hybrid_nearness(
     -------
     Nearness, shape (n,); -inf where a chunk is not allowed.
     """
+    check_number("lexical_weight", lexical_weight, 0, 1)
     return Nearness.of(cosines, lexical, lexical_weight, allowed, full_score).scores
 
 
