@@ -164,7 +164,7 @@ def _names_in(text: str) -> list[str]:
 
 def _held(text: str) -> Any:
     words = TextWords(text)
-    return words.share(text), words.lacking(text), words.has_any(text[: len(text) // 2])
+    return words.share(text), words.lacking(text)
 
 
 def _extracted(extractor: type[NodeExtractor], text: str) -> Any:

@@ -203,22 +203,13 @@ class _Passages:
 
 @dataclass(frozen=True)
 class _Question:
-    """The reset of a walk, and the values with which its result is combined.
-
-    Attributes
-    ----------
-    reset : nodes and weights
-    near : the nearness that is used in the scores; None to use only the walk
-    averaged : whether the two are averaged, regardless of trust in the walk
-    shared : (p,), how well each passage is reached from every linked phrase; None if it is not used
-    rarity : that of the rarest name
-    """
+    """The reset of a walk, and the values with which its result is combined."""
 
     reset: Reset
-    near: Nearness | None
-    averaged: bool
-    shared: Floats | None
-    rarity: float
+    near: Nearness | None  # in the scores; None to use only the walk
+    averaged: bool  # whether nearness and walk are averaged, regardless of trust in the walk
+    shared: Floats | None  # (p,), how well each passage is reached from every linked phrase; None if it is not used
+    rarity: float  # of the rarest name
 
 
 @dataclass(frozen=True)

@@ -49,22 +49,13 @@ class Link:
 
 @dataclass(frozen=True)
 class NamedPhrases:
-    """The phrases that a question may name: all of the graph, or a selection.
+    """The phrases that a question may name: all of the graph, or a selection."""
 
-    Attributes
-    ----------
-    known : finds them in texts; their numbers are rows
-    phrase_of : row -> phrase
-    frequency : (n,), the number of passages with a phrase; a phrase with 0 is not found
-    mentioned : (n,), whether a passage names a phrase as an entity, without being about it
-    unspecific : parts of names that too many phrases have, if the phrases are a selection
-    """
-
-    known: KnownNames
+    known: KnownNames  # finds them in texts; their numbers are rows
     phrase_of: Callable[[int], str]
-    frequency: NDArray[np.float64]
-    mentioned: NDArray[np.bool_]
-    unspecific: Set[str] = frozenset()
+    frequency: NDArray[np.float64]  # (n,), the number of passages with a phrase; a phrase with 0 is not found
+    mentioned: NDArray[np.bool_]  # (n,), whether a passage names a phrase as an entity, without being about it
+    unspecific: Set[str] = frozenset()  # parts of names that too many phrases have, if the phrases are a selection
 
 
 @dataclass(frozen=True)

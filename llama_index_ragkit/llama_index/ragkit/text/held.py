@@ -130,10 +130,6 @@ class TextWords:
         """
         return [word for word in _words(name) if self._held(word) < 1]
 
-    def has_any(self, name: str) -> bool:
-        """Whether the text has a meaningful word of the name, or any word of a name without a meaningful one."""
-        return any(self._held(word) == 1 for word in _words(name))
-
     def has_all(self, name: str) -> bool:
         """Whether the text has every meaningful word of the name."""
         words = _words(name)

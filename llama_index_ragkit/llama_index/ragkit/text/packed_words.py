@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice, pairwise
 from typing import Any, Generic, TypeVar, overload
@@ -193,6 +194,7 @@ def _encoded(word: str) -> bytes:
 _PIECE = 10_000  # phrases that are objects at a time
 
 
+@dataclass(frozen=True)
 class SplitPhrases:
     """The words of phrases as numbers.
 
@@ -207,10 +209,9 @@ class SplitPhrases:
     (['new', 'york'], [0, 1, 1], [0, 2, 3])
     """
 
-    __slots__ = ("ends", "vocabulary", "words")
-
-    def __init__(self, vocabulary: PackedWords, words: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
-        self.vocabulary, self.words, self.ends = vocabulary, words, ends
+    vocabulary: PackedWords
+    words: NDArray[np.int32]
+    ends: NDArray[np.int64]
 
     @classmethod
     def of(cls, phrases: Iterable[str]) -> "SplitPhrases":

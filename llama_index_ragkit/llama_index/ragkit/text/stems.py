@@ -187,18 +187,6 @@ class StemmedPhrases:
     ([1], [0, 1], 'город москв')
     """
 
-    __slots__ = (
-        "_alike",
-        "_end_rows",
-        "_end_starts",
-        "_further_ends",
-        "_numbers",
-        "_split",
-        "_stem_of_word",
-        "_stems",
-        "_sums",
-    )
-
     def __init__(self, split: SplitPhrases, language: str) -> None:
         self._split = split
         self._stems, self._stem_of_word = _numbered(stems(list(split.vocabulary), language))
