@@ -15,10 +15,10 @@ from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
 from llama_index.hipporag.graph.passage import Fact, Passage
 from llama_index.hipporag.graph.synonym_search import resized
 from llama_index.ragkit.ids import content_id
+from llama_index.ragkit.masks import FEW, RecentMasks
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.known_names import KnownNames
 from llama_index.ragkit.text.packed_words import PackedPhrases, PackedWords
-from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 from llama_index.ragkit.vectors.row_records import RowsView
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 

@@ -24,13 +24,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.masks import FEW, RecentMasks
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.characters import UNSPACED, normalise, without_unprinted
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
 from llama_index.ragkit.text.lexical_blocks import MOST_COUNTED, PostingBlock, block_of_counts, block_of_lists, merged
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.stems import stems
-from llama_index.ragkit.vectors.masks import FEW, RecentMasks
 
 __all__ = [
     "BM25_B", "BM25_K1", "NOT_KNOWN", "AlignedWords", "FullScore", "LexicalIndex", "QuestionStems", "full_score",
