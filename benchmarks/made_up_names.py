@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llama_index.hipporag.graph.passage import Passage
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, Nearness
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT, Nearness
 
 __all__ = ["Question", "nearness_of", "passages", "questions"]
 

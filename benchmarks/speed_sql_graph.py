@@ -36,7 +36,8 @@ from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit.sql import reading
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.steps import run_steps
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.text.characters import normalise
+from llama_index.ragkit.vectors.question_scores import Nearness
 from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -158,7 +159,7 @@ def _embedded(state: HippoRAGState, near: Mapping[str, Nearness]) -> tuple[list[
     rows = {node_id: row for row, node_id in enumerate(state.chunks.ids)}
 
     def answer(question: str, given: Nearness) -> list[str]:
-        seeds = _seeds(run_steps(WholeGraph(state, state.graph).links(question, "unicode", True)))
+        seeds = _seeds(run_steps(WholeGraph(state, state.graph).links(question, normalise, True)))
         (found,) = search_many(state, state.graph, None, [seeds], [given], config, TOP)
         return _best(found)
 
@@ -218,7 +219,7 @@ def _answer(graph: SQLGraphRows, asked: Asked, epsilon: float) -> tuple[list[str
     """The ten best passages, of those near to a question or walked to; nodes that were read, and in how many reads."""
     config, ids_of = SearchConfig(), list(asked.row_of)
     question = QuestionGraph(graph.reader, None, len(asked.row_of), config, epsilon=epsilon)
-    seeds = _seeds(question.links(asked.text, "unicode", True, True))
+    seeds = _seeds(question.links(asked.text, normalise, True, True))
     near = asked.near
     rows = list(dict.fromkeys(np.concatenate([_first(near.cosines), _first(near.scores)]).tolist()))
     if not seeds.reason:

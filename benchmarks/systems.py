@@ -12,9 +12,8 @@ from llama_index.retrievers.bm25 import BM25Retriever
 from numpy.typing import NDArray
 
 from benchmarks.data import Corpus
-from llama_index.ragkit.text.lexical_index import AlignedWords, LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
-from llama_index.ragkit.vectors.nearness import standardised, with_words
+from llama_index.ragkit.text.lexical_index import AlignedWords, LexicalIndex, lexical_terms
+from llama_index.ragkit.vectors.question_scores import standardised, with_words
 
 __all__ = [
     "BM25",

@@ -30,7 +30,7 @@ from llama_index.ragkit.evaluation import bootstrap_interval, paired_bootstrap
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.vectors.kernels import cosines
-from llama_index.ragkit.vectors.nearness import hybrid_nearness, standardised
+from llama_index.ragkit.vectors.question_scores import hybrid_nearness, standardised
 
 __all__ = ["main"]
 

@@ -42,7 +42,7 @@ from llama_index.ragkit.compare.questions import held_out  # noqa: E402
 from llama_index.ragkit.errors import RagKitError  # noqa: E402
 from llama_index.ragkit.evaluation import Evaluation  # noqa: E402
 from llama_index.ragkit.reading import read_folder  # noqa: E402
-from llama_index.ragkit.text.lexical_terms import lexical_terms  # noqa: E402
+from llama_index.ragkit.text.lexical_index import lexical_terms  # noqa: E402
 from llama_index.ragkit.text.sentences import split_sentences  # noqa: E402
 
 TOP_K = 5

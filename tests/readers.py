@@ -21,9 +21,9 @@ from llama_index.pgrag.retriever import KeyPoints
 from llama_index.ragkit import ExtractionContext, NodeExtractor, RetryPolicy, Steps
 from llama_index.ragkit.extraction.extractive_summarizer import _split
 from llama_index.ragkit.steps import run_steps
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.held import TextWords
-from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.mentions import names_part, normalise, possible_mentions
+from llama_index.ragkit.text.known_names import KnownNames, names_part, possible_mentions
 from llama_index.ragkit.text.names import Mention, names
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.sprag import RuleContext
@@ -163,7 +163,7 @@ def _names_in(text: str) -> list[str]:
 
 def _held(text: str) -> Any:
     words = TextWords(text)
-    return words.share(text), words.lacking(text), words.has_any(text[: len(text) // 2])
+    return words.share(text), words.lacking(text)
 
 
 def _extracted(extractor: type[NodeExtractor], text: str) -> Any:

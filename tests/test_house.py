@@ -65,7 +65,7 @@ PUBLIC = (
     "index.builder", "index.chunk_scores", "index.contents", "index.derived_index", "index.matching", "index.query",
     "index.resources", "index.results", "index.summaries", "llm.announcements", "llm.completion",
     "llm.context_window", "llm.embeddings", "llm.json", "llm.prompts", "llm.reasoning",
-    "nested_arrays", "short_repr", "sql",
+    "masks", "nested_arrays", "short_repr", "sql",
     "steps", "storage.derived_nodes", "storage.external_store", "storage.graph", "storage.index_storage",
     "storage.interface", "storage.nodes", "storage.records", "storage.stored_chunks", "testing", "text",
     "validation", "vectors",

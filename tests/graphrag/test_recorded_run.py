@@ -24,7 +24,7 @@ from llama_index.graphrag.published.run import citations
 from llama_index.graphrag.reports.report import check_findings
 from llama_index.ragkit import ExtractiveSummarizer
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.characters import normalise
 
 pytestmark = needs_recording
 

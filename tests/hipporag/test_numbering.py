@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.hipporag.graph.numbering import Numbering, PackedFacts
-from llama_index.ragkit.text.packed_phrases import PackedPhrases
-from llama_index.ragkit.text.packed_words import PackedWords
+from llama_index.hipporag.state import Numbering, PackedFacts
+from llama_index.ragkit.text.packed_words import PackedPhrases, PackedWords
 
 keys = st.lists(st.sampled_from("abcdefgh"), max_size=6)
 steps = st.lists(st.tuples(st.sampled_from(["extend", "drop"]), keys, st.integers(0, 9)), max_size=8)

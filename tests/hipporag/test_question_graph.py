@@ -31,7 +31,7 @@ from llama_index.ragkit.sql import make_engine, reading
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.graph import edges as records_module
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -123,7 +123,7 @@ def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_
     mask = None if not is_restricted else allowed
     cosines, words = rng.random(len(ids)), rng.random(len(ids))
     whole = WholeGraph(state, state.visible(mask))
-    links = run_steps(whole.links(QUESTION, "unicode", True))
+    links = run_steps(whole.links(QUESTION, normalise, True))
     seeds = QuerySeeds(links, {link.row: link.weight for link in links})
     config = SearchConfig(**options)
     shown = {passage_number(ids[row]) for row in np.flatnonzero(allowed)}
@@ -134,7 +134,7 @@ def test_an_answer_is_that_of_the_graph_in_memory(graph, held, seed, hidden, is_
         config,
         [phrase_number("ada")] if seed % 2 else [],
     )
-    found = question.links(QUESTION, "unicode", True, True)
+    found = question.links(QUESTION, normalise, True, True)
     assert sorted((link.asked, link.phrase, round(link.weight, 12)) for link in found) == sorted(
         (link.asked, link.phrase, round(link.weight, 12)) for link in links
     )

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from llama_index.hipporag.search.passage_scores import walk_trust
+from llama_index.hipporag.search.graph_search import walk_trust
 from llama_index.hipporag.search.query_seeds import Link, QuerySeeds
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.vectors.walk_trust import FLOOR, combine, gain, lead, passage_seeds, rarity, trust
+from llama_index.ragkit.vectors.trust import FLOOR, combine, gain, lead, passage_seeds, rarity, trust
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 50), elements=st.floats(-1, 1)), st.integers(1, 20))

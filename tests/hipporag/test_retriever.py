@@ -29,13 +29,13 @@ from llama_index.hipporag import (
 from llama_index.hipporag import retriever as retriever_module
 from llama_index.hipporag import state as state_module
 from llama_index.hipporag.config import SearchConfig, Version
+from llama_index.hipporag.graph import knowledge_graph
 from llama_index.hipporag.search import graph_search
 from llama_index.ragkit import FallbackEvent
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.vectors.nearness import hybrid_nearness
-from llama_index.ragkit.vectors.question_scores import result_scores
+from llama_index.ragkit.vectors.question_scores import hybrid_nearness, result_scores
 
 # A chain: the question names Ada; the answer stands two facts away, in a passage that shares no word with it.
 CHAIN = {
@@ -151,7 +151,7 @@ def test_a_large_graph_is_walked_near_its_start_with_the_same_answer(index: Hipp
     questions = ["Whom did Ada Byron meet?", "Where does the Difference Machine stand?"]
     retriever = HippoRAGRetriever(index, similarity_top_k=3, **WAYS[way])
     exact = retriever.retrieve_batch(questions)
-    monkeypatch.setattr(graph_search, "PUSH_FROM", 0)
+    monkeypatch.setattr(knowledge_graph, "PUSH_FROM", 0)
     local = retriever.retrieve_batch(questions)
     for one, other in zip(exact, local, strict=True):
         assert ids(one) == ids(other)
@@ -166,7 +166,7 @@ def test_a_conjunction_finds_where_the_paths_of_two_names_meet(large: bool, monk
     both = {"m1": ("Here.", [["Malenka", "is at", "Stanford"]]), "m2": ("There.", [["Malenka", "reads", "Alzheimer"]])}
     index = index_of({**one, **both, **two}, synonym_threshold=1.0)
     if large:
-        monkeypatch.setattr(graph_search, "PUSH_FROM", 0)
+        monkeypatch.setattr(knowledge_graph, "PUSH_FROM", 0)
     question = "Who at Stanford studies Alzheimer?"
     options = {"similarity_top_k": 2, "passage_seeds": "none"}
     all_of, half = (PublishedWalk(ensemble="none", conjunction=share) for share in (1.0, 0.5))

@@ -5,12 +5,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.graph.knowledge_graph import KnowledgeGraph
-from llama_index.hipporag.search.passage_scores import (
-    geometric_mean,
-    min_max,
-    rescored,
-    share_of_best,
-)
+from llama_index.hipporag.search.graph_search import geometric_mean, min_max, share_of_best
+from llama_index.hipporag.search.reranking import rescored
 
 floats = st.lists(st.floats(-1, 1, allow_nan=False), min_size=1, max_size=12).map(np.array)
 

@@ -15,7 +15,7 @@ from llama_index.core.schema import TextNode
 from spacy.tokens import Doc, Span
 
 from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, NounPhraseExtractor, SpacyExtractor
-from llama_index.hipporag.text.parsed_passages import read_parsed
+from llama_index.hipporag.extraction.spacy_extractor import read_parsed
 from llama_index.ragkit.errors import ConfigurationError, RagKitError
 from llama_index.ragkit.steps import arun_steps, run_steps
 from llama_index.ragkit.testing import HashEmbedding

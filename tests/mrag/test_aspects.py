@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llama_index.mrag.text.aspects import cut_aspects, cut_clauses, cut_items
-from llama_index.ragkit.text.unprinted import without_unprinted
+from llama_index.ragkit.text.characters import without_unprinted
 
 
 @pytest.mark.parametrize("question", ["Who kept the light?", "lamp", "", "   ", "?!", "漢字", "Who, me?"])

@@ -18,8 +18,7 @@ from tests.shifted import ShiftedHeads
 from llama_index.mrag import MRAGIndex, MRAGRetriever, SplitEmbedding
 from llama_index.mrag.voting.ranking import votes_weight
 from llama_index.ragkit.errors import ConfigurationError, EmbeddingModelMismatchError
-from llama_index.ragkit.vectors.nearness import hybrid_nearness
-from llama_index.ragkit.vectors.question_scores import result_scores
+from llama_index.ragkit.vectors.question_scores import hybrid_nearness, result_scores
 
 STORY = "The Analytical Engine used punched cards. The loom wove silk in Lyon, and the Rhone flows by the town."
 

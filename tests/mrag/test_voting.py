@@ -10,17 +10,11 @@ from llama_index.mrag.config import VOTES, SearchConfig
 from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.heads.splitting import natural_heads, split_heads
 from llama_index.mrag.state import MRAGState
-from llama_index.mrag.voting.ranking import (
-    combine_with_nearness,
-    found_alike,
-    found_in_words,
-    subjects,
-    votes_weight,
-)
+from llama_index.mrag.voting.ranking import combine_with_nearness, found_alike, found_in_words, subjects, votes_weight
 from llama_index.mrag.voting.vote_result import rank_by_nearness, run_vote
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 
 
 def state_of(flat: np.ndarray, heads: int, dtype: str = "float32") -> MRAGState:

@@ -12,7 +12,7 @@ from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex
 from llama_index.pgrag.maps.name_links import CellNames, MapNames, NameLinks, cell_name
 from llama_index.pgrag.search.name_walk import NameWalk, walk_names
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 
 TOPICS = ("Ada", "ADA", "Ada (poet)", "Great Wall", "The Who", "東京", "東京タワー", "東京か", "", "?", "x" * 200)
 FACTS = (

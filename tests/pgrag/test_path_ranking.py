@@ -8,9 +8,8 @@ from llama_index.core.schema import TextNode
 from llama_index.pgrag import GivenMindMaps, OutlineExtractor, PGRAGIndex, PGRAGPostprocessor
 from llama_index.pgrag.search.ranking import rank_paths
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
-from llama_index.ragkit.vectors.nearness import standardised
+from llama_index.ragkit.text.lexical_index import LexicalIndex, lexical_terms
+from llama_index.ragkit.vectors.question_scores import standardised
 
 MAPS = {
     "ada": {"Ada Hale": {"born in": ["Port Ellis"], "kept": ["Tern Rock"], "wrote": ["letters"], "sang": ["hymns"]}},

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
-from llama_index.ragkit.vectors.cosine_trust import cosine_trust, lexical_share, word_evidence
-from llama_index.ragkit.vectors.nearness import Nearness, hybrid_nearness
+from llama_index.ragkit.vectors.question_scores import Nearness, hybrid_nearness
+from llama_index.ragkit.vectors.trust import cosine_trust, lexical_share, word_evidence
 
 ROWS = st.integers(1, 140)
 SCORES = st.integers(0, 40).map(float)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.packed_phrases import PackedPhrases, StemmedPhrases, ends_of, stemmed
-from llama_index.ragkit.text.stems import stems
+from llama_index.ragkit.text.packed_words import PackedPhrases
+from llama_index.ragkit.text.stems import StemmedPhrases, ends_of, stemmed, stems
 
 PHRASES = ["physiker max planck", "max planck institut", "москва", "города москвы", "paris", "new york city"]
 

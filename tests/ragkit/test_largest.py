@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.ragkit.vectors.largest import largest
+from llama_index.ragkit.vectors.kernels import largest
 
 FEW_VALUES = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0]), min_size=1, max_size=30)
 

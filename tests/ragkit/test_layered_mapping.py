@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llama_index.ragkit.text.layered_mapping import LayeredMapping, with_changes
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_words import PackedMapping
 
 NAMES = st.sampled_from([f"n{i}" for i in range(40)])
 WRITES = st.lists(st.dictionaries(NAMES, st.none() | st.integers(), max_size=4), max_size=8)

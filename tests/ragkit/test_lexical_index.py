@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from llama_index.ragkit.text import lexical_index
 from llama_index.ragkit.text.lexical_blocks import MOST_COUNTED
-from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex, lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 
 words = st.lists(st.sampled_from(["loom", "looms", "silk", "Lyon", "engine", "cards", "the", "漢字"]), max_size=8).map(
@@ -145,7 +144,10 @@ def test_the_full_score_is_that_of_a_text_of_mean_length_with_each_word_once():
     assert index.full_scores(["loom loom"])[0].score == pytest.approx(2 * index.full_scores(["loom"])[0].score)
     (ids,) = index.ids
     alone = at_once({"a": "loom lyon", "b": "silk card"})
-    assert index.full_scores(["loom"], [np.array([name != "c" for name in ids])])[0] == alone.full_scores(["loom"])[0]
+    assert (
+        index.within([np.array([name != "c" for name in ids])]).full_scores(["loom"])[0]
+        == alone.full_scores(["loom"])[0]
+    )
     assert LexicalIndex().full_scores(["loom"])[0] == NOT_KNOWN
     longer = at_once({"a": "loom lyon silk card", "b": "silk card"})
     assert longer.full_scores(["loom"])[0].length == 3
@@ -165,8 +167,8 @@ def test_words_of_programs_are_counted_once_a_text():
     (ids,) = index.ids
     assert index.full_scores(["loom"])[0].program == 1
     assert index.scored("loom")[1].program == 1
-    assert index.full_scores(["loom"], [np.array([name != "c" for name in ids])])[0].program == 1
-    assert index.full_scores(["loom"], [np.array([name == "b" for name in ids])])[0].program == 0
+    assert index.within([np.array([name != "c" for name in ids])]).full_scores(["loom"])[0].program == 1
+    assert index.within([np.array([name == "b" for name in ids])]).full_scores(["loom"])[0].program == 0
 
 
 def test_rows_that_do_not_count_change_no_score():
@@ -176,6 +178,6 @@ def test_rows_that_do_not_count_change_no_score():
     alone = LexicalIndex().changed((), {name: lexical_terms(text) for name, text in some.items()})
     masks = [np.array([name in some for name in ids]) for ids in index.ids]
     found = {}
-    for ids, scores in zip(index.ids, index.scores("looms of Lyon", masks), strict=True):
+    for ids, scores in zip(index.ids, index.within(masks).scores("looms of Lyon"), strict=True):
         found.update({name: score for name, score in zip(ids, scores.tolist(), strict=True) if score})
     assert found == pytest.approx(scores_by_id(alone, "looms of Lyon"))

@@ -17,7 +17,7 @@ from llama_index.ragkit import MatrixVectorStore, load_storage_context, persist
 from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.storage import file_kvstore
 from llama_index.ragkit.storage.file_kvstore import FileKVStore, keep_in_file
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_words import PackedMapping
 
 KEYS = st.sampled_from(["a", "b", 'q"uote', "é", "\ud800", "key: {}, "])
 CHANGES = st.lists(st.tuples(KEYS, st.none() | st.dictionaries(KEYS, st.integers(), max_size=2)), max_size=12)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.ragkit.text.mentions import mentions
+from llama_index.ragkit.text.known_names import mentions
 
 KNOWN = {
     "a day of fury",

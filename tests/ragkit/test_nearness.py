@@ -8,8 +8,14 @@ from hypothesis.extra import numpy as hnp
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
-from llama_index.ragkit.vectors.nearness import Nearness, hybrid_nearness, standardised
-from llama_index.ragkit.vectors.question_scores import best_rows, result_scores, squashed
+from llama_index.ragkit.vectors.question_scores import (
+    Nearness,
+    best_rows,
+    hybrid_nearness,
+    result_scores,
+    squashed,
+    standardised,
+)
 
 
 def test_nearness_does_not_depend_on_the_habits_of_an_embedding_model():

@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llama_index.ragkit.text.code_lines import code_lines
 from llama_index.ragkit.text.names import names
 from llama_index.ragkit.text.passages import read_passage
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.statements import sentences_of_prose
-from llama_index.ragkit.text.unwrapping import unwrap
+from llama_index.ragkit.text.unwrapping import code_lines, unwrap
 
 CODE = """
 import northwind

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llama_index.ragkit.text.references import is_reference, without_addresses
+from llama_index.ragkit.text.prose import is_reference, without_addresses
 from llama_index.ragkit.text.statements import is_statement, line_sentences
 
 ENTRIES = (

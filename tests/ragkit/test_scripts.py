@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from llama_index.ragkit.text import scripts
+from llama_index.ragkit.text import characters
 
 # How the Unicode names of the letters and marks in each class begin.
 _HAN = ("CJK", "IDEOGRAPHIC", "KANGXI", "HANGZHOU")
@@ -24,9 +24,9 @@ NAMES = {
 
 
 def held(name):
-    in_class = re.compile(f"[{getattr(scripts, name)}]")
-    characters = map(chr, range(sys.maxunicode + 1))
-    return {c for c in characters if in_class.match(c) and unicodedata.category(c)[0] in "LM"}
+    in_class = re.compile(f"[{getattr(characters, name)}]")
+    every = map(chr, range(sys.maxunicode + 1))
+    return {c for c in every if in_class.match(c) and unicodedata.category(c)[0] in "LM"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,7 +41,7 @@ def test_every_letter_of_scripts_without_spaces_is_in_the_table():
     starts = ("CJK UNIFIED", "HIRAGANA LETTER", "KATAKANA LETTER", "BOPOMOFO LETTER", "TIBETAN LETTER")
     starts += ("THAI CHARACTER", "LAO LETTER", "KHMER LETTER")
     assert [c for c in common if unicodedata.name(c, "").startswith(starts) and c not in letters] == []
-    assert re.fullmatch(f"[{scripts.UNSPACED}]+", "々〇北ไလཀㄅゟㇿ𠀋")
+    assert re.fullmatch(f"[{characters.UNSPACED}]+", "々〇北ไလཀㄅゟㇿ𠀋")
 
 
 def test_letters_of_scripts_with_spaces_are_not_in_the_table():
@@ -52,9 +52,9 @@ def test_scripts_without_capitals_have_spaces_and_no_case():
     letters = held("CASELESS")
     assert all(c.lower() == c.upper() or unicodedata.name(c).startswith("GEORGIAN") for c in letters)
     assert not letters & held("UNSPACED")
-    assert re.fullmatch(f"[{scripts.CASELESS}]+", "אبगেგአ")
+    assert re.fullmatch(f"[{characters.CASELESS}]+", "אبगেგአ")
 
 
 def test_marks_are_no_letters():
     assert {unicodedata.category(c)[0] for c in held("MARKS")} == {"M"}
-    assert re.fullmatch(rf"(?:\w[{scripts.MARKS}]*)+", "गंगा")
+    assert re.fullmatch(rf"(?:\w[{characters.MARKS}]*)+", "गंगा")

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import LexicalIndex, lexical_terms
 from llama_index.ragkit.vectors.self_retrieval import TEXTS, Cloze, can_measure, cloze, word_advantage
 
 WORDS = ["loom", "silk", "lamp", "bell", "coal", "ship", "mill", "paper", "clock", "tern", "rock", "oban", "ledger"]

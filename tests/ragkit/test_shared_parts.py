@@ -13,10 +13,10 @@ from llama_index.ragkit.extras import need
 from llama_index.ragkit.index.keywords import choose_parameters
 from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, deepened, take_nodes
 from llama_index.ragkit.llm import embeddings as embedding
+from llama_index.ragkit.masks import FEW, RecentMasks, shown
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.nodes import title_of
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.vectors.masks import FEW, RecentMasks, shown
 
 
 def test_a_ranking_goes_deeper_only_when_it_is_used_up() -> None:

@@ -5,9 +5,9 @@ from llama_index.core.schema import TextNode
 
 from llama_index.ragkit import HybridRetriever
 from llama_index.ragkit.testing.models import HashEmbedding
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.characters import without_unprinted
+from llama_index.ragkit.text.lexical_index import lexical_terms
 from llama_index.ragkit.text.passages import read_passage
-from llama_index.ragkit.text.unprinted import without_unprinted
 
 
 @pytest.mark.parametrize(

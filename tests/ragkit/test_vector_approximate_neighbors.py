@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llama_index.ragkit.vectors.approximate_neighbors import PROBES, approximate_neighbors
 from llama_index.ragkit.vectors.kernels import unit_rows
-from llama_index.ragkit.vectors.neighbors import best_of, nearest_neighbors
+from llama_index.ragkit.vectors.neighbors import PROBES, approximate_neighbors, best_of, nearest_neighbors
 
 
 def clustered(groups: int, size: int, seed: int = 0) -> np.ndarray:

@@ -9,10 +9,8 @@ import pytest
 from benchmarks.embedding import minilm
 
 from llama_index.ragkit import MatrixVectorStore
-from llama_index.ragkit.text.lexical_index import AlignedWords, LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import question_cosines
+from llama_index.ragkit.text.lexical_index import AlignedWords, LexicalIndex, lexical_terms
+from llama_index.ragkit.vectors.question_scores import Nearness, question_cosines
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.raptor.config import TreeSearchConfig
 from llama_index.raptor.search.node_scores import NodeScores

@@ -19,8 +19,7 @@ from tests.shifted import ShiftedEmbedding
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.tokens import count_tokens
-from llama_index.ragkit.vectors.nearness import standardised, with_words
-from llama_index.ragkit.vectors.question_scores import result_scores
+from llama_index.ragkit.vectors.question_scores import result_scores, standardised, with_words
 from llama_index.raptor import RaptorIndex, RaptorRetriever
 from llama_index.raptor.config import Version
 

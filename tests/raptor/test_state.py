@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from llama_index.ragkit.steps import immediate, run_steps
 from llama_index.ragkit.vectors.kernels import cosines
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.raptor.config import TreeSearchConfig
 from llama_index.raptor.search.node_scores import NodeScores

@@ -16,7 +16,7 @@ from tests.storage.texts import QUESTIONS, Texts, make_tiny, sentence
 
 from llama_index.ragkit.sql import SQLLexicalIndex, lexical_records, lexical_rows, lexical_search, reading
 from llama_index.ragkit.storage.labels import LabelledTexts, labels_of
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import lexical_terms
 from llama_index.ragkit.vectors.filters import select
 from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Snapshot

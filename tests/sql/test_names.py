@@ -12,9 +12,8 @@ from llama_index.ragkit.sql import reading
 from llama_index.ragkit.sql.graph_rows import SQLGraphRows
 from llama_index.ragkit.sql.names import candidates, name_edges
 from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
+from llama_index.ragkit.text.characters import UNSPACED, normalise
 from llama_index.ragkit.text.known_names import MOST_PHRASES, KnownNames, lookups
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.scripts import UNSPACED
 from llama_index.ragkit.text.stems import all_stems, language_bit, stems
 
 NAMES = [

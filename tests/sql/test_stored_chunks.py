@@ -19,10 +19,8 @@ from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.testing import HashEmbedding
-from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
+from llama_index.ragkit.text.lexical_index import LexicalIndex, lexical_terms
+from llama_index.ragkit.vectors.question_scores import Nearness, best_rows, question_cosines
 
 WORDS = [f"word{i}" for i in range(300)]
 

@@ -15,8 +15,7 @@ from tests.storage.texts import QUESTIONS, WORDS, Texts, make_tiny, sentence
 from llama_index.ragkit.storage.interface import Stores, Words
 from llama_index.ragkit.storage.labels import labels_of
 from llama_index.ragkit.storage.local_storage import LocalWords
-from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import LexicalIndex, lexical_terms
 
 
 @pytest.fixture

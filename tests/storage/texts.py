@@ -10,8 +10,7 @@ import pytest
 from llama_index.ragkit.sql import lexical_records, lexical_rows, lexical_search
 from llama_index.ragkit.storage.interface import Words
 from llama_index.ragkit.text import lexical_index
-from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import LexicalIndex, lexical_terms
 
 __all__ = ["QUESTIONS", "WORDS", "Texts", "make_tiny", "sentence"]
 

@@ -18,7 +18,7 @@ from tests.ragkit.test_self_retrieval import prose
 from llama_index.ragkit import HybridRetriever, MatrixVectorStore, persist
 from llama_index.ragkit.sql import storage_context
 from llama_index.ragkit.storage.struct import DerivedStruct
-from llama_index.ragkit.vectors.cosine_trust import lexical_share
+from llama_index.ragkit.vectors.trust import lexical_share
 
 pytestmark = pytest.mark.pairs
 

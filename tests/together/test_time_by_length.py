@@ -27,7 +27,7 @@ FASTER = 1.25  # times
 # Readers that look up every run of up to 14 words, which is much work at any length: they begin with less.
 SHORT_SIZES = (75, 300, 1_200)
 WINDOWS = {
-    "ragkit.text.known_names.lookups", "ragkit.text.mentions.mentions", "graphrag.search.linking.linked_entities",
+    "ragkit.text.known_names.lookups", "ragkit.text.known_names.mentions", "graphrag.search.linking.linked_entities",
     "KnownNames", "names of a question to Graph RAG", "names of a node of PG-RAG",
 }  # fmt: skip
 SMALL = 1_000  # work that may be anything, such as that of a table made on first use
@@ -35,7 +35,7 @@ QUADRATIC = {"pgrag.maps.verification.rouge_l"}  # every word with every word, o
 
 LENGTH = 400  # characters of a text for a regular expression
 STEPS = 120  # for each of them: some expressions try a hundred words at each place
-SHORT = {"llama_index.ragkit.text.code_lines._FORMS"}  # reads lines of at most 300 characters
+SHORT = {"llama_index.ragkit.text.unwrapping._FORMS"}  # reads lines of at most 300 characters
 ROOT = Path(__file__).parents[2]
 MODULES = {name: path for folder in ROOT.glob("llama_index_*/llama_index/*") for name, path in modules(folder).items()}
 SCANNING = {"search", "finditer", "findall", "sub", "subn", "split"}

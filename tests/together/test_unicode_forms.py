@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from llama_index.core import Document
 from tests.cases import CASES, Case, HashHeads, retriever
 
-from llama_index.ragkit.text.lexical_terms import lexical_terms
-from llama_index.ragkit.text.mentions import mentions, names_part, normalise
+from llama_index.ragkit.text.characters import normalise, without_unprinted
+from llama_index.ragkit.text.known_names import mentions, names_part
+from llama_index.ragkit.text.lexical_index import lexical_terms
 from llama_index.ragkit.text.names import names
-from llama_index.ragkit.text.unprinted import without_unprinted
 
 FORMAT = "\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u2068\u2069"
 LATIN = ["Jose", "José", "Muñoz", "Nguyễn", "Bình", "Çelik", "Öztürk", "Říčany", "Lyon", "of", "the"]

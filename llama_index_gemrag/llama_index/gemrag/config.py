@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = [
     "PAPER_MEMORY",

@@ -7,7 +7,7 @@ import numpy as np
 from llama_index.core.schema import NodeWithScore
 
 from llama_index.gemrag.search.memory_scores import MemoryScores
-from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
+from llama_index.ragkit.text.lexical_index import lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.vectors.snapshot import Mask
 

@@ -14,8 +14,7 @@ from llama_index.ragkit import Selection, Snapshot, Steps
 from llama_index.ragkit.index.contents import IndexContents, ViewContents
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
-from llama_index.ragkit.vectors.nearness import NEAREST
-from llama_index.ragkit.vectors.question_scores import question_cosines
+from llama_index.ragkit.vectors.question_scores import NEAREST, question_cosines
 
 __all__ = ["MemoryContents", "MemoryView"]
 

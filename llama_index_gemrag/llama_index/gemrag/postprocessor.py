@@ -25,8 +25,7 @@ from llama_index.ragkit.index.results import fit_tokens, fresh
 from llama_index.ragkit.storage.derived_nodes import fetch_derived
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN
 from llama_index.ragkit.validation import count, number
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
-from llama_index.ragkit.vectors.question_scores import result_scores, squashed
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT, result_scores, squashed
 
 __all__ = ["GEMRAGPostprocessor"]
 

@@ -18,7 +18,7 @@ from llama_index.ragkit.steps import call, gather
 from llama_index.ragkit.storage.derived_nodes import derived_node
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import lexical_terms
 
 __all__ = ["QuestionWriter", "question_id", "questions_in", "terms_with_questions"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.gemrag.layer import Centre, Layer
+from llama_index.ragkit.masks import RecentMasks
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.layered_mapping import with_changes
-from llama_index.ragkit.text.packed_mapping import PackedMapping
-from llama_index.ragkit.vectors.masks import RecentMasks
+from llama_index.ragkit.text.packed_words import PackedMapping
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["GEMRAGState", "MemberRows", "Theme"]

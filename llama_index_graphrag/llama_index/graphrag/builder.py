@@ -40,7 +40,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import plain_text, sort_key
 from llama_index.ragkit.storage.stored_chunks import ChunkView
 from llama_index.ragkit.text.layered_mapping import with_changes
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_words import PackedMapping
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_component
 

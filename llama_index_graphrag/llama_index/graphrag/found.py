@@ -16,8 +16,7 @@ from llama_index.graphrag.state import GraphRAGState, GraphView
 from llama_index.ragkit import Query, Steps, content_id
 from llama_index.ragkit.index.results import deepened
 from llama_index.ragkit.storage.derived_nodes import derived_node
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
+from llama_index.ragkit.vectors.question_scores import Nearness, best_rows, result_scores
 
 __all__ = ["FINDINGS_KEY", "REPORT_KEY", "GraphRAGFound", "Similarities", "report_id", "report_node", "similarities"]
 

@@ -23,11 +23,9 @@ from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.storage.nodes import plain_text
-from llama_index.ragkit.text.pieces import batches
-from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.text.tokens import batches, count_tokens
 from llama_index.ragkit.vectors.kernels import cosines
-from llama_index.ragkit.vectors.nearness import standardised
-from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
+from llama_index.ragkit.vectors.question_scores import best_rows, result_scores, standardised
 
 __all__ = ["EMPTY", "Ask", "RelevanceSearch", "Reports", "WriteReports", "global_reports", "nearest_communities"]
 

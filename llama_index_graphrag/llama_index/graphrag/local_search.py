@@ -23,7 +23,7 @@ from llama_index.ragkit import Query, Steps, content_id, offload
 from llama_index.ragkit.storage.derived_nodes import NodeFetch, derived_node
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens
-from llama_index.ragkit.vectors.walk_trust import combine, trust
+from llama_index.ragkit.vectors.trust import combine, trust
 
 __all__ = ["STATEMENTS_KEY", "UNLINKED", "UNTRUSTED", "linked_chunks", "mixed_context"]
 

@@ -36,8 +36,7 @@ from llama_index.ragkit.llm.json.shapes import ITEMS, Reply, Sources, TextReply,
 from llama_index.ragkit.llm.prompts import PromptHolder, fence
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import arun_steps, gather, run_steps
-from llama_index.ragkit.text.pieces import batches
-from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.text.tokens import batches, count_tokens
 from llama_index.ragkit.validation import check_count
 
 __all__ = [

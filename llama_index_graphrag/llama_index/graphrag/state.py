@@ -20,9 +20,9 @@ from llama_index.graphrag.reports.planning import Planner, ReportPlan
 from llama_index.graphrag.reports.report import Report
 from llama_index.graphrag.search.linking import KnownEntities, chunk_shares, known_names
 from llama_index.ragkit import Snapshot, content_id
+from llama_index.ragkit.masks import RecentMasks
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.text.tokens import count_tokens
-from llama_index.ragkit.vectors.masks import RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["NEAREST", "GraphRAGState", "GraphView", "WrittenReport", "name_id", "names_of"]

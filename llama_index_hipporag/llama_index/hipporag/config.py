@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
@@ -9,7 +10,7 @@ from llama_index.hipporag.text.late_interaction import TokenEncoder
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = [
     "PAPER_GRAPHS", "PAPER_SEARCHES", "Edges", "GraphConfig", "Linking", "PassageSeeds", "PhraseCount", "PublishedWalk",
@@ -162,7 +163,7 @@ class SearchConfig:
                 "choose 'nearest' or 'none', or build the index in a storage context of this process."
             )
 
-    @property
+    @cached_property
     def walk_share(self) -> float:
         """The weight of the walk, as set or the default of the ensemble; 0 for only nearness."""
         if self.walk_weight is not None:

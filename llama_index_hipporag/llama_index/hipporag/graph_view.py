@@ -1,6 +1,6 @@
 """`GraphView`: the graph for one question: the whole graph if it is in memory, else the part that it needs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,20 +9,18 @@ from numpy.typing import NDArray
 
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
-from llama_index.hipporag.graph.numbering import Numbering
 from llama_index.hipporag.graph.passage import Fact, Passage, passage_number, phrase_number
 from llama_index.hipporag.passage_graph import PassageGraph
 from llama_index.hipporag.search.graph_search import GraphSearchResult, seed_passages
-from llama_index.hipporag.search.passage_scores import rerank_weights
 from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, QuerySeeds, links_of_named
 from llama_index.hipporag.search.question_graph import SMALL, QuestionGraph, Reset
-from llama_index.hipporag.state import HippoRAGState, facts_of
-from llama_index.hipporag.text.normalization import Normalizer
+from llama_index.hipporag.search.reranking import rerank_weights
+from llama_index.hipporag.state import HippoRAGState, Numbering, facts_of
 from llama_index.ragkit import Query, Selection, Snapshot, Steps, offload
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.steps import immediate, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 from llama_index.ragkit.vectors.snapshot import Hits, Mask
 
 __all__ = ["FACTS", "PHRASES", "AskedGraph", "GraphView", "Prepared", "ReadGraph", "WholeGraph"]
@@ -65,11 +63,11 @@ class WholeGraph:
         return len(self.state.phrases) > 0
 
     @immediate
-    def links(self, question: str, normalizer: Normalizer, by_specificity: bool) -> list[Link]:
+    def links(self, question: str, normal: Callable[[str], str], by_specificity: bool) -> list[Link]:
         """The phrases that a question names."""
         state, graph = self.state, self.graph
-        named = NamedPhrases(state.known_names(normalizer), state.phrases.at, graph.frequency, graph.mentioned)
-        return links_of_named(named, question, normalizer, by_specificity, self.has_terms)
+        named = NamedPhrases(state.known_names(normal), state.phrases.at, graph.frequency, graph.mentioned)
+        return links_of_named(named, question, by_specificity, self.has_terms)
 
     @immediate
     def places(self, phrases: Sequence[str]) -> dict[str, tuple[int, float]]:
@@ -115,9 +113,9 @@ class ReadGraph:
     config: SearchConfig
     has_phrases: bool = True
 
-    def links(self, question: str, normalizer: Normalizer, by_specificity: bool) -> Steps[list[Link]]:
+    def links(self, question: str, normal: Callable[[str], str], by_specificity: bool) -> Steps[list[Link]]:
         """The phrases that a question names; their rows are numbers of nodes."""
-        return (yield from offload(self.question.links, question, normalizer, by_specificity, self.view.has_terms))
+        return (yield from offload(self.question.links, question, normal, by_specificity, self.view.has_terms))
 
     def places(self, phrases: Sequence[str]) -> Steps[dict[str, tuple[int, float]]]:
         """The number of the node of each of some phrases, and its number of passages."""

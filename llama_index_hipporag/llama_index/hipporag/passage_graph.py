@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from llama_index.hipporag.graph.passage import Passage, list_rows, passage_number, passage_rows
+from llama_index.hipporag.graph.passage import Passage, PassageRows, list_rows, passage_number, passage_rows
 from llama_index.hipporag.state import phrase_id
 from llama_index.ragkit import Records, Steps, offload
 from llama_index.ragkit.storage.graph.edges import EdgeChange
@@ -60,9 +60,7 @@ class PassageGraph:
         changed = {i: passage for i, passage in passages.items() if before.get(i) != passage}
         gone = passage_rows({i: before[i] for i in changed if i in before}, -1)
         new = {i: passage for i, passage in changed.items() if passage is not None}
-        added = passage_rows(new)
-        both = EdgeChange.together([gone.change, added.change])
-        yield from offload(self._rows.change, both, {**gone.labels, **added.labels})
+        yield from self._change(gone, passage_rows(new))
         removed = [i for i, passage in changed.items() if passage is None]
         yield from self._records.delete(_PASSAGES, removed)
         yield from self._records.delete(_NUMBERS, [str(passage_number(i)) for i in removed])
@@ -72,7 +70,9 @@ class PassageGraph:
 
     def relist(self, before: Lists, after: Lists) -> Steps[None]:
         """Store lists of similar phrases, phrase -> phrases with their cosines, in place of others."""
-        gone, new = list_rows(before, -1), list_rows(after)
+        yield from self._change(list_rows(before, -1), list_rows(after))
+
+    def _change(self, gone: PassageRows, new: PassageRows) -> Steps[None]:
         both = EdgeChange.together([gone.change, new.change])
         yield from offload(self._rows.change, both, {**gone.labels, **new.labels})
 

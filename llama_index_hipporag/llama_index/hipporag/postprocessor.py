@@ -12,9 +12,10 @@ from llama_index.hipporag.builder import GraphBuilder
 from llama_index.hipporag.config import GraphConfig, SearchConfig
 from llama_index.hipporag.keywords import HippoRAGPostprocessorKeywords
 from llama_index.hipporag.query_linking import Linker
-from llama_index.hipporag.search.passage_scores import rescored
 from llama_index.hipporag.search.query_seeds import QuerySeeds
+from llama_index.hipporag.search.reranking import rescored
 from llama_index.hipporag.state import HippoRAGState
+from llama_index.hipporag.text.normalization import normal_form
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, offload
 from llama_index.ragkit.index.matching import matched_in
 from llama_index.ragkit.index.results import fresh
@@ -77,7 +78,8 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
         graph = yield from builder.graph.asked(state, self._allowed(state.chunks), selection, defaults)
         seeds = QuerySeeds()
         if question:
-            seeds = yield from Linker(defaults, index.config.normalizer, index.resources.embed).link(graph, question)
+            linker = Linker(defaults, normal_form(index.config.normalizer), index.resources.embed)
+            seeds = yield from linker.link(graph, question)
         matched = yield from matched_in(index.storage, nodes)
         walkable, rows, seeds = yield from graph.around(matched, seeds, self.node_weight)
         weights, subject = seeds.weights, defaults.subject_weight

@@ -23,7 +23,6 @@ from llama_index.hipporag.search.query_seeds import (
     specificity,
 )
 from llama_index.hipporag.text.late_interaction import TokenEncoder, late_similarities
-from llama_index.hipporag.text.normalization import Normalizer, normalise
 from llama_index.hipporag.text.noun_phrases import read_question
 from llama_index.ragkit import Steps, offload
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
@@ -53,7 +52,7 @@ class Linker:
     """Links questions to a graph; `ask` gives the parsed reply to a prompt, which only some configurations need."""
 
     config: SearchConfig
-    normalizer: Normalizer
+    normal: Callable[[str], str]
     embed: Callable[[list[str]], Steps[Floats]]
     ask: Callable[..., Steps[Any]] = _no_llm
 
@@ -75,14 +74,14 @@ class Linker:
             return (yield from self._by_facts(graph, question, vector))
         if self.config.linking == "entities":
             return (yield from self._by_entities(graph, question))
-        links = yield from graph.links(question, self.normalizer, self.config.published.node_specificity)
+        links = yield from graph.links(question, self.normal, self.config.published.node_specificity)
         return _seeds_of(links, "no phrase of the question is in the graph")
 
     def _by_entities(self, graph: AskedGraph, question: str) -> Steps[QuerySeeds]:
         entities = yield from self._entities(question)
         if not entities:
             return QuerySeeds(reason="the question names no entity")
-        names = list(dict.fromkeys(filter(None, (normalise(entity, self.normalizer) for entity in entities))))
+        names = list(dict.fromkeys(filter(None, map(self.normal, entities))))
         config, published = self.config, self.config.published
         most = published.links_per_entity
         vectors, encoder = (yield from self.embed(names)), config.phrase_encoder

@@ -25,13 +25,14 @@ from llama_index.hipporag.query_linking import Linker
 from llama_index.hipporag.search.graph_search import GraphSearchResult, needs_dense, search_many
 from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
+from llama_index.hipporag.text.normalization import normal_form
 from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Steps, offload
 from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
 from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.index.query import as_bundle
 from llama_index.ragkit.steps import arun_steps, gather, immediate, run_steps
 from llama_index.ragkit.validation import chosen
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 
 __all__ = ["HippoRAGRetrievalEvent", "HippoRAGRetriever"]
 
@@ -92,7 +93,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         each with its cosine (scaled to [0, 1]) times this weight, as in HippoRAG 2 ["nearest", 0.01]
     walk_weight : how much the walk counts against nearness, in [0, 1]; 0 uses only nearness. A score is nearness + 7
         `walk_weight` * trust * log(share of the walk); `ensemble` of `published` has other sums. See
-        :func:`~llama_index.hipporag.search.passage_scores.walk_trust` [1; 0.8 for averages]
+        :func:`~llama_index.hipporag.search.graph_search.walk_trust` [1; 0.8 for averages]
     lexical_weight : weight of BM25 in nearness, in [0, 1]; the rest is that of the cosine [0.5; papers 0]
     num_workers : questions of a batch that are linked concurrently, at least 1 [4]
     published : parameters that only the published searches and their ablations need; see
@@ -117,7 +118,8 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
     def __init__(self, index: Index, **kwargs: Unpack[HippoRAGRetrieverKeywords]) -> None:
         super().__init__(index, **kwargs)
         self.options.check_reading(index.storage.space().whole() is not None)
-        self._linker = Linker(self.options, index.config.normalizer, index.resources.embed, self._complete)
+        normal = normal_form(index.config.normalizer)
+        self._linker = Linker(self.options, normal, index.resources.embed, self._complete)
 
     @staticmethod
     def paper(version: Version = "v1") -> dict[str, Any]:
@@ -164,10 +166,11 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
 
     def _embed_missing(self) -> Steps[None]:
         """Embed phrases or facts, if the search needs vectors that the index does not have."""
-        options, state = self.options, (yield from self._index.writer.recovered()).state
-        phrases = options.linking == "entities" or options.synonyms
-        for work in (yield from self._builder.embedding(state, phrases, options.linking == "facts")):
-            yield from self._index.writer.revise(work)
+        phrases, facts = self.options.linking == "entities" or self.options.synonyms, self.options.linking == "facts"
+        if phrases or facts:
+            state = (yield from self._index.writer.recovered()).state
+            for work in (yield from self._builder.embedding(state, phrases, facts)):
+                yield from self._index.writer.revise(work)
 
     def _search(self, query: Query[HippoRAGState]) -> Steps[GraphSearchResult[Any]]:
         return (yield from self._search_many([query]))[0]

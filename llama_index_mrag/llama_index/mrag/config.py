@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from llama_index.ragkit.validation import check_choice, check_count, check_number
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 from llama_index.ragkit.vectors.row_buffer import Storage
 
 __all__ = [

@@ -10,7 +10,7 @@ from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting.vote_result import VoteResult
 from llama_index.ragkit import LastQuery
 from llama_index.ragkit.html import Facts, Grid, Group, Node, Page, Result, Results, passage_label
-from llama_index.ragkit.vectors.nearness import standardised
+from llama_index.ragkit.vectors.question_scores import standardised
 
 __all__ = ["nodes_to_show", "page_of"]
 

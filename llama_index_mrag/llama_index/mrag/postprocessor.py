@@ -18,7 +18,7 @@ from llama_index.ragkit.index.query import report_fallback
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.validation import choice, count, number
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = ["MRAGPostprocessor"]
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from llama_index.mrag.heads.head_search import HeadHits, search_heads
 from llama_index.mrag.heads.importance import HeadSums, importance
 from llama_index.mrag.heads.splitting import split_heads
+from llama_index.ragkit.masks import RecentMasks
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.vectors.kernels import inverse_norms, pair_cosines, squared_norms
-from llama_index.ragkit.vectors.masks import RecentMasks
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["ExternalHeadSearch", "MRAGState"]

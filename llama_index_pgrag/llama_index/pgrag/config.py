@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.validation import check_choice, check_count, check_number
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = [
     "CODE_CONTROL", "PAPER", "PAPER_CONTROL", "PAPER_INDEX", "SIGNED_CONTROL", "Control", "ControlName", "Fusion",

@@ -24,7 +24,7 @@ from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.json.output import find_values, to_plain
 from llama_index.ragkit.steps import arun_steps, run_steps
-from llama_index.ragkit.text.scripts import HAN
+from llama_index.ragkit.text.characters import HAN
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["QuestEval", "aquest_eval", "bert_scores", "bleu", "quest_eval", "rouge_l"]

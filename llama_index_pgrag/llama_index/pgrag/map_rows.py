@@ -18,7 +18,7 @@ from llama_index.ragkit.storage.graph.interface import GraphReader
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.layered_mapping import LaterMapping
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_words import PackedMapping
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["MapRows", "NodeRow", "pack_maps", "unpack_maps"]

@@ -24,11 +24,10 @@ from llama_index.ragkit.index.contents import ViewContents
 from llama_index.ragkit.steps import gather, immediate, run_steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.vectors.nearness import NEAREST, Nearness
-from llama_index.ragkit.vectors.question_scores import question_cosines
+from llama_index.ragkit.vectors.question_scores import NEAREST, Nearness, question_cosines
 from llama_index.ragkit.vectors.row_buffer import Record as RowRecord
 from llama_index.ragkit.vectors.snapshot import Mask
-from llama_index.ragkit.vectors.walk_trust import passage_seeds
+from llama_index.ragkit.vectors.trust import passage_seeds
 
 __all__ = ["Asked", "Gathered", "MapView"]
 

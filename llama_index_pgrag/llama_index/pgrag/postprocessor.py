@@ -20,8 +20,7 @@ from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, conten
 from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import choice, count, number
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, standardised
-from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT, question_cosines, result_scores, standardised
 
 __all__ = ["PGRAGPostprocessor"]
 

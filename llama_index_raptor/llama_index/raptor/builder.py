@@ -17,7 +17,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView
 from llama_index.ragkit.text.layered_mapping import with_changes
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_words import PackedMapping
 from llama_index.ragkit.validation import check_component
 from llama_index.raptor.clustering.base import Clustering
 from llama_index.raptor.clustering.graph import GraphClustering

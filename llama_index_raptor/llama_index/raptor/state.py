@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.vectors.masks import shown
+from llama_index.ragkit.masks import shown
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.raptor.tree import Tree
 

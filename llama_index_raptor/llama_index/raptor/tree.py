@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from llama_index.ragkit.nested_arrays import Arrays, part_of
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
-from llama_index.ragkit.text.packed_mapping import PackedMapping
+from llama_index.ragkit.text.packed_words import PackedMapping
 
 __all__ = ["Summary", "Tree", "summary_id"]
 

@@ -21,8 +21,7 @@ from llama_index.ragkit.storage.interface import Space
 from llama_index.ragkit.storage.nodes import sort_key
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
-from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import LexicalIndex, lexical_terms
 from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised

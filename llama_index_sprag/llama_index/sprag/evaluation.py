@@ -9,8 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Sequence
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.characters import UNSPACED, normalise
 from llama_index.ragkit.validation import check_count
 
 __all__ = ["evidence_coverage", "page_recall", "within_tokens", "word_coverage"]

@@ -28,8 +28,7 @@ from llama_index.ragkit.index.results import deepened, fit_tokens
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.steps import call, immediate
-from llama_index.ragkit.vectors.nearness import NEAREST, Nearness
-from llama_index.ragkit.vectors.question_scores import result_scores
+from llama_index.ragkit.vectors.question_scores import NEAREST, Nearness, result_scores
 from llama_index.sprag.builder import ContextBuilder
 from llama_index.sprag.config import SearchConfig, SpRAGConfig, published_search
 from llama_index.sprag.context.headers import contextualised
@@ -39,12 +38,7 @@ from llama_index.sprag.explanation import ChunkInSegment, SpRAGExplanation
 from llama_index.sprag.keywords import SpRAGRetrieverKeywords
 from llama_index.sprag.prompts import QUERIES_PROMPT
 from llama_index.sprag.segment_nodes import header_of_segment, in_document_order, segment_results
-from llama_index.sprag.segment_search import (
-    FoundSegment,
-    RankedChunks,
-    documents_considered,
-    find_segments,
-)
+from llama_index.sprag.segment_search import FoundSegment, RankedChunks, documents_considered, find_segments
 from llama_index.sprag.state import SpRAGState
 
 __all__ = ["QueriesReply", "SpRAGFound", "SpRAGRetriever"]

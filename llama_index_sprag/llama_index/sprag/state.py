@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.lexical_index import AlignedWords, FullScore, LexicalIndex
-from llama_index.ragkit.text.packed_mapping import PackedMapping
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines
+from llama_index.ragkit.text.packed_words import PackedMapping
+from llama_index.ragkit.vectors.question_scores import Nearness, best_rows, question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 from llama_index.sprag.config import SearchConfig
 from llama_index.sprag.documents import DocumentEntry

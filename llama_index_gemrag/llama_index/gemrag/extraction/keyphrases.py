@@ -15,9 +15,8 @@ from collections.abc import Collection
 
 from stopwordsiso import stopwords
 
-from llama_index.ragkit.text.asides import is_aside, is_date, is_filler
-from llama_index.ragkit.text.function_words import written_language
-from llama_index.ragkit.text.scripts import MARKS, UNSPACED
+from llama_index.ragkit.text.characters import MARKS, UNSPACED
+from llama_index.ragkit.text.function_words import is_aside, is_date, is_filler, written_language
 from llama_index.ragkit.text.sentences import split_sentences
 
 __all__ = ["key_phrases", "key_questions"]

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.vectors.nearness import standardised
+from llama_index.ragkit.vectors.question_scores import standardised
 
 __all__ = ["NodeCosines", "Rule"]
 

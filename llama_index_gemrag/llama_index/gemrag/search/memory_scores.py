@@ -10,7 +10,7 @@ and z a score less the mean of the hundred best chunks, divided by their standar
 those of its text, and the words of its questions that the text lacks (after Nogueira et al., Document Expansion by
 Query Prediction, 2019, arXiv 1904.08375, where all words of the questions are appended). Their weight s is w for a
 usual prompt, more if the words of the prompt tell more and less if the cosines of the texts do
-(:mod:`llama_index.ragkit.vectors.cosine_trust`). Shifting or stretching all cosines of an embedding model changes no
+(:mod:`llama_index.ragkit.vectors.trust`). Shifting or stretching all cosines of an embedding model changes no
 ranking. With w = 0 only the dense score counts.
 
 Themes have no BM25 score: the index of words holds only the chunks, whose words a theme repeats. If the embedding model
@@ -28,10 +28,9 @@ from llama_index.gemrag.graph.similarity import Rule
 from llama_index.gemrag.layer import Layer, Match
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
-from llama_index.ragkit.vectors.cosine_trust import lexical_share
-from llama_index.ragkit.vectors.nearness import standardised, with_words
-from llama_index.ragkit.vectors.question_scores import best_rows
+from llama_index.ragkit.vectors.question_scores import best_rows, standardised, with_words
 from llama_index.ragkit.vectors.snapshot import Mask
+from llama_index.ragkit.vectors.trust import lexical_share
 
 __all__ = ["MemoryScores", "rank_nodes"]
 
@@ -82,7 +81,7 @@ class MemoryScores:
         lexical_weight : w, in [0, 1]
         allowed : shape (n,), mask of the chunks that pass the filter; a theme passes if all its members do
         margin : subtracted from the scores of themes, in standard deviations
-        full_score : see :func:`~llama_index.ragkit.vectors.nearness.hybrid_nearness`
+        full_score : see :func:`~llama_index.ragkit.vectors.question_scores.hybrid_nearness`
         """
         cosines = state.chunk_layer.cosines(vector, rule)
         usual = cosines.only(allowed)

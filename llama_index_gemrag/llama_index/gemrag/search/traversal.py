@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from llama_index.gemrag.layer import Layer
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit.vectors.nearness import standardised
+from llama_index.ragkit.vectors.question_scores import standardised
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["Step", "Traversal", "best_first"]

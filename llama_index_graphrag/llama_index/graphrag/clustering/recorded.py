@@ -14,7 +14,7 @@ from llama_index.graphrag.clustering.hierarchy import Hierarchy, hierarchy
 from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.graphrag.graph.statement import bare, digest
 from llama_index.graphrag.published.run import PublishedRun, opened
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.characters import normalise
 
 __all__ = ["RecordedClustering"]
 

@@ -17,13 +17,12 @@ from llama_index.core.schema import BaseNode
 from llama_index.graphrag.graph.statement import ChunkStatements, EntityStatement, RelationStatement
 from llama_index.ragkit import ExtractionContext, NodeExtractor, Steps, offload
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.names import Mention, names
+from llama_index.ragkit.text.characters import normalise
+from llama_index.ragkit.text.names import Mention, names, uncased_phrases
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose_lines
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.statements import without_marker
-from llama_index.ragkit.text.uncased import uncased_phrases
 
 __all__ = ["MOST_NAMES", "CooccurrenceExtractor", "NameReader", "cooccurrences"]
 

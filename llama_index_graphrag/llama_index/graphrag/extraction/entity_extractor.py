@@ -29,8 +29,8 @@ from llama_index.ragkit.llm.json.shapes import Reply, read_reply, triples_of
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.held import TextWords, is_name
-from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import count as checked_count
 from llama_index.ragkit.validation import number

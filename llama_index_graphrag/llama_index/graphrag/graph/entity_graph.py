@@ -20,8 +20,7 @@ from llama_index.graphrag.graph.statement_graph import Occurrences, StatementGra
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
 from llama_index.ragkit.text.layered_mapping import LaterMapping
-from llama_index.ragkit.text.packed_mapping import PackedMapping
-from llama_index.ragkit.text.packed_words import PackedWords
+from llama_index.ragkit.text.packed_words import PackedMapping, PackedWords
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

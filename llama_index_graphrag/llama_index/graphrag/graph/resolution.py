@@ -1,6 +1,6 @@
 """Decides which names are the same entity: by rules on names, and by pairs that a resolver judged to be the same.
 
-1. Names that are equal after :func:`~llama_index.ragkit.text.mentions.normalise` are one entity, even if their types
+1. Names that are equal after :func:`~llama_index.ragkit.text.characters.normalise` are one entity, even if their types
    differ.
 2. Within one document, the name of a person inside exactly one longer name of a person is a short form of it:
    "Scrooge" of "Ebenezer Scrooge", unless the document also names "Uncle Scrooge". A longer name that adds a function
@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.graphrag.graph.statement import ChunkStatements, digest, majority
-from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.mentions import is_name
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS, is_name
 from llama_index.ragkit.vectors.kernels import pair_cosines
 from llama_index.ragkit.vectors.pairs import pairs_within
 

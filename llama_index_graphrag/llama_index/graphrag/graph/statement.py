@@ -13,7 +13,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.characters import normalise
 
 __all__ = [
     "AnyStatement",

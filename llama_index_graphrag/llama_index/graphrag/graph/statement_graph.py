@@ -24,8 +24,8 @@ from llama_index.graphrag.graph.statement import (
     scoped,
 )
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
-from llama_index.ragkit.text.mentions import normalise
 
 __all__ = [
     "GraphChange",

@@ -23,7 +23,7 @@ from llama_index.graphrag.graph.statement import Statement, bare, digest
 from llama_index.graphrag.graph.statement_graph import StatementGraph
 from llama_index.graphrag.reports.lines import ReportLine, covering_lines, fitting, grouped, ranked_lines, salience
 from llama_index.graphrag.reports.report import Finding, Report, ReportForm
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.characters import normalise
 
 __all__ = ["Planner", "ReportPlan", "numbered_sources", "unwritten"]
 

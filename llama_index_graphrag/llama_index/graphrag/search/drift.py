@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from llama_index.graphrag.config import SearchConfig
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.characters import normalise
 
 __all__ = ["Drift", "DriftAnswer"]
 

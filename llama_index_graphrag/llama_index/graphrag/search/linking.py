@@ -25,7 +25,7 @@ from llama_index.graphrag.graph.entity_graph import EntityGraph, Naming, short_n
 from llama_index.graphrag.graph.sorted_rows import RowValues
 from llama_index.graphrag.graph.statement import bare, scope_of
 from llama_index.graphrag.graph.statement_graph import StatementGraph
-from llama_index.ragkit.text.mentions import mentions, names_part
+from llama_index.ragkit.text.known_names import mentions, names_part
 from llama_index.ragkit.vectors.question_scores import best_rows
 from llama_index.ragkit.vectors.snapshot import Snapshot
 

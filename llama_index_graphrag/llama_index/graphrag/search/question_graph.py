@@ -20,7 +20,7 @@ from llama_index.graphrag.graph.statement_edges import (
 from llama_index.graphrag.search.linking import Link
 from llama_index.ragkit.storage.graph.edges import SEGMENT, Records
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows, asked_once
-from llama_index.ragkit.text.mentions import names_part, possible_mentions
+from llama_index.ragkit.text.known_names import names_part, possible_mentions
 
 __all__ = ["Allowed", "NodeRow", "QuestionGraph", "entities_around", "naming_of", "read_around_entities"]
 

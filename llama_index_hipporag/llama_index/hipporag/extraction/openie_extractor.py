@@ -17,8 +17,8 @@ from llama_index.ragkit.llm.json.shapes import Reply, TextList, TripleList, read
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.storage.nodes import plain_text, title_of
 from llama_index.ragkit.storage.records import Record
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.held import Held, TextWords, held, is_name
-from llama_index.ragkit.text.mentions import normalise
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import number
 

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix, diags, hstack, vstack
 
-from llama_index.hipporag.config import Edges, PhraseCount
+from llama_index.hipporag.config import Edges, PhraseCount, SearchConfig
 from llama_index.hipporag.graph.synonym_search import mutual
+from llama_index.hipporag.pagerank.forward_push import PUSH_FROM
 from llama_index.hipporag.pagerank.power_iteration import Ordered, Walk
 from llama_index.ragkit.nested_arrays import Arrays, nested
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -236,6 +237,25 @@ class KnowledgeGraph:
         both.eliminate_zeros()
         return both
 
+    def for_search(self, config: SearchConfig) -> tuple[Walk | Ordered, csr_matrix]:
+        """The graph prepared for the walks of a search, and the projection of their scores on passages, (p, nodes).
+
+        A large graph has its nodes by strength, unless walks have few steps.
+        """
+        published, graph = config.published, self.without_common(config.max_phrase_share)
+        walked = published.edges, config.synonyms, config.subject_weight if published.passage_nodes else None
+        counted = published.counted, published.length_normalization, published.passage_nodes
+        projection = graph.projection(*counted)
+        if projection.shape[1] < PUSH_FROM or published.max_steps is not None:
+            return graph.walk(*walked), projection
+        ordered = graph.ordered(*walked)
+
+        def by_strength() -> csr_matrix:
+            places = ordered.place[projection.indices]
+            return csr_matrix((projection.data, places, projection.indptr), shape=projection.shape)
+
+        return ordered, graph.once(("by strength", *walked, *counted), by_strength)
+
     def walk(self, edges: Edges = "added", synonyms: bool = False, subject_weight: float | None = None) -> Walk:
         """The graph prepared for walks; cached for later queries.
 
@@ -388,6 +408,10 @@ class GraphPart:
     def shape(self) -> tuple[int, int]:
         """Numbers of passages and phrases."""
         return self.counts.shape[0], len(self.phrases)
+
+    def for_search(self, config: SearchConfig) -> tuple[Walk, csr_matrix]:
+        """See :meth:`KnowledgeGraph.for_search`; the options were applied when the part was read."""
+        return Walk.of(self.edges, undirected=False), self.counts
 
     def walk(self, edges: Edges, synonyms: bool, subject_weight: float | None) -> Walk:
         """The part prepared for walks; the options were applied when it was read."""

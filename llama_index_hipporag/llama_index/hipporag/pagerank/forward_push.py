@@ -35,7 +35,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from llama_index.hipporag.pagerank.power_iteration import Ordered, check_reset
-from llama_index.ragkit.vectors.largest import largest
+from llama_index.ragkit.vectors.kernels import largest
 
 __all__ = ["PUSH_FROM", "PageRankEstimate", "PushState", "refinements", "settled"]
 

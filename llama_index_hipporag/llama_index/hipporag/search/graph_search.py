@@ -1,4 +1,14 @@
-"""`GraphSearchResult` and `search_many`: walks from the seeds of questions, and scores of passages."""
+"""`GraphSearchResult` and `search_many`: walks from the seeds of questions, and scores of passages.
+
+The default ranking needs no LLM. It combines the walk and nearness:
+
+1. The phrases of the graph that occur in the question are linked (`llama_index.ragkit.text.known_names`).
+2. A walk starts from them, each with the weight 1 / (number of passages with it), and from the passages nearest to the
+   question, with a total weight of `passage_seed_weight`: much less than a name in one or two passages, and more than a
+   word in hundreds.
+3. The score of a passage is its nearness to the question, dense and lexical together, plus the logarithm of its share
+   of the walk, which counts as far as the walk can be trusted (:func:`walk_trust`).
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,27 +22,72 @@ from scipy.sparse import csr_matrix
 
 from llama_index.hipporag.config import SearchConfig
 from llama_index.hipporag.graph.knowledge_graph import GraphPart, KnowledgeGraph
-from llama_index.hipporag.pagerank.forward_push import PUSH_FROM, PageRankEstimate, refinements, settled
+from llama_index.hipporag.pagerank.forward_push import PageRankEstimate, refinements, settled
 from llama_index.hipporag.pagerank.power_iteration import Ordered, Walk, pagerank
-from llama_index.hipporag.search.passage_scores import (
-    UNTRUSTED,
-    WALK_WEIGHT,
-    geometric_mean,
-    min_max,
-    share_of_best,
-    walk_trust,
-)
 from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
-from llama_index.ragkit.vectors.walk_trust import combine, gain, passage_seeds
+from llama_index.ragkit.vectors.question_scores import Nearness, best_rows, result_scores
+from llama_index.ragkit.vectors.trust import combine, gain, lead, passage_seeds, trust
 
-__all__ = ["GraphSearchResult", "needs_dense", "search_many", "seed_passages"]
+__all__ = [
+    "UNTRUSTED", "WALK_WEIGHT", "GraphSearchResult", "geometric_mean", "min_max", "needs_dense", "search_many",
+    "seed_passages", "share_of_best", "walk_trust",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+WALK_WEIGHT = 7.0  # of a walk that is trusted fully
+_LEAD_WEIGHT = 0.15  # per standard deviation by which the nearest passage is ahead
+UNTRUSTED = "the walk does not reach the passage that is nearest to the question, or leads elsewhere than its words"
+
+_LEAST = 1e-6  # smallest share in a geometric mean
+_DECIMALS = 10  # of scores: hides the effect of the order of rows on sums
+
+
+def share_of_best(scores: Floats, allowed: Mask | None = None) -> Floats:
+    """Scores of at least 0 as shares of the best of the allowed ones, in [0, 1]; others become 0."""
+    if allowed is not None:
+        scores = np.where(allowed, scores, 0.0)
+    top = float(scores.max(initial=0.0))
+    return np.round(scores / top, _DECIMALS) if top > 0 else scores
+
+
+def geometric_mean(shares: Sequence[Floats]) -> Floats:
+    """The geometric mean of shares in [0, 1], shape (p,); a zero is replaced by a millionth, so that the others still
+    matter.
+    """
+    logs = np.mean([np.log(share + _LEAST) for share in shares], axis=0)
+    mean: Floats = np.exp(logs) - _LEAST
+    return np.maximum(mean, 0.0)
+
+
+def min_max(values: Floats, allowed: Mask | None = None) -> Floats:
+    """Values scaled to [0, 1]: the lowest of the allowed ones to 0, the highest to 1; others become 0.
+
+    Equal values are all 1, or all 0 if they are zero; the published code divides by zero there.
+    """
+    part = values if allowed is None else values[allowed]
+    if not part.size:
+        return np.zeros_like(values)
+    low, high = float(part.min()), float(part.max())
+    found = (values - low) / (high - low) if high > low else np.full_like(values, 1.0 if high else 0.0)
+    if allowed is not None:
+        found = np.where(allowed, found, 0.0)
+    return np.round(found, _DECIMALS)
+
+
+def walk_trust(nearness: Floats, walked: Floats, rarity: float, candidates: Mask | None = None) -> float:
+    """How far to trust a walk for a question, in [0, 1]; see :func:`~llama_index.ragkit.vectors.trust.trust`.
+
+    The further the nearest passage is ahead of the others, the more it counts whether the walk reaches it: a chain
+    begins there, and a passage that has everything in the question answers it without a chain. `rarity` is that of the
+    rarest name from which the walk starts.
+    """
+    return rarity * trust(nearness, walked, _LEAD_WEIGHT * lead(nearness), candidates)
+
+
+Ints = NDArray[np.int64]
 Reset = tuple[Ints, Floats]
 Graph = TypeVar("Graph", KnowledgeGraph, GraphPart)
 
@@ -118,7 +173,7 @@ def search_many(
     }
     walking = [i for i, seeds in enumerate(all_seeds) if not seeds.reason]
     if walking:
-        search = _GraphSearch.of(graph, allowed, config)
+        search = _GraphSearch(graph.shape[1], allowed, config, *graph.for_search(config))
         questions = [search.question(all_seeds[i], nearness[i]) for i in walking]
         answered = (
             [search.near(search.walk, question, wanted) for question in questions]
@@ -148,47 +203,24 @@ class _Passages:
 
 @dataclass(frozen=True)
 class _Question:
-    """The reset of a walk, and the values with which its result is combined.
-
-    Attributes
-    ----------
-    reset : nodes and weights
-    near : the nearness that is used in the scores; None to use only the walk
-    averaged : whether the two are averaged, regardless of trust in the walk
-    shared : (p,), how well each passage is reached from every linked phrase; None if it is not used
-    rarity : that of the rarest name
-    """
+    """The reset of a walk, and the values with which its result is combined."""
 
     reset: Reset
-    near: Nearness | None
-    averaged: bool
-    shared: Floats | None
-    rarity: float
+    near: Nearness | None  # in the scores; None to use only the walk
+    averaged: bool  # whether nearness and walk are averaged, regardless of trust in the walk
+    shared: Floats | None  # (p,), how well each passage is reached from every linked phrase; None if it is not used
+    rarity: float  # of the rarest name
 
 
 @dataclass(frozen=True)
-class _GraphSearch(Generic[Graph]):
-    """A graph, and the projection of walks on its passages, (p, nodes); in a large graph with the nodes by strength."""
+class _GraphSearch:
+    """A graph of `phrases` phrases prepared for a search, and the projection of walks on its passages, (p, nodes)."""
 
-    graph: Graph
+    phrases: int
     allowed: Mask | None
     config: SearchConfig
-    projection: csr_matrix
     walk: Walk | Ordered
-
-    @classmethod
-    def of(cls, graph: Graph, allowed: Mask | None, config: SearchConfig) -> "_GraphSearch[Graph]":
-        """The graph for some options."""
-        published = config.published
-        edges = published.edges, config.synonyms, config.subject_weight if published.passage_nodes else None
-        if isinstance(graph, GraphPart):
-            return cls(graph, allowed, config, graph.counts, graph.walk(*edges))
-        graph = graph.without_common(config.max_phrase_share)
-        projection = graph.projection(published.counted, published.length_normalization, published.passage_nodes)
-        if projection.shape[1] < PUSH_FROM or published.max_steps is not None:
-            return cls(graph, allowed, config, projection, graph.walk(*edges))
-        ordered = graph.ordered(*edges)
-        return cls(graph, allowed, config, _by_strength(graph, ordered, projection, config), ordered)
+    projection: csr_matrix
 
     def question(self, seeds: QuerySeeds, nearness: Nearness | None) -> _Question:
         """The prepared question."""
@@ -197,16 +229,15 @@ class _GraphSearch(Generic[Graph]):
             published.ensemble == "uncertainty" and seeds.weakest <= published.recognition_threshold
         )
         cosines = None if nearness is None else nearness.cosines
-        reset = _reset(self.graph.shape[1], self.allowed, seeds, cosines, config)
+        reset = _reset(self.phrases, self.allowed, seeds, cosines, config)
         combined = nearness if averaged or published.ensemble == "trust" else None
         return _Question(reset, combined, averaged, self._shared(seeds), seeds.rarity)
 
     def exactly(self, questions: Sequence[_Question]) -> Iterator[tuple[Ints, Floats, _Passages]]:
         """The reached phrases, their probabilities, and the scores of passages, for each question."""
-        n = self.graph.shape[1]
         resets = [question.reset for question in questions]
         for question, scores in zip(questions, self._walks(resets), strict=True):
-            nodes = np.flatnonzero(scores[:n])
+            nodes = np.flatnonzero(scores[: self.phrases])
             yield nodes, scores[nodes], _final(self._scores(question, self.projection @ scores))
 
     def near(self, walk: Ordered, question: _Question, wanted: int) -> tuple[Ints, Floats, _Passages]:
@@ -217,9 +248,9 @@ class _GraphSearch(Generic[Graph]):
             gains = partial(self._gains, question, estimate, passage_scores, found)
             if settled(found.scores, wanted, gains, estimate.uncertainty):
                 break
-        order, n = walk.order, self.graph.shape[1]
+        order = walk.order
         activated = np.flatnonzero(estimate.scores > _LEAST_ACTIVE)
-        activated = activated[order[activated] < n]
+        activated = activated[order[activated] < self.phrases]
         return order[activated].astype(np.int64), estimate.scores[activated], _final(found)
 
     def _walks(self, resets: Sequence[Reset]) -> Iterator[Floats]:
@@ -278,19 +309,6 @@ class _GraphSearch(Generic[Graph]):
 
 def _weight(config: SearchConfig, trusted: float) -> float:
     return WALK_WEIGHT * config.walk_share * trusted
-
-
-def _by_strength(graph: KnowledgeGraph, walk: Ordered, projection: csr_matrix, config: SearchConfig) -> csr_matrix:
-    """The projection of nodes by their strength."""
-
-    def make() -> csr_matrix:
-        places = walk.place[projection.indices]
-        return csr_matrix((projection.data, places, projection.indptr), shape=projection.shape)
-
-    published = config.published
-    walked = (published.edges, config.synonyms, config.subject_weight)
-    projected = (published.counted, published.length_normalization, published.passage_nodes)
-    return graph.once(("by strength", *walked, *projected), make)
 
 
 def _final(found: _Passages) -> _Passages:

@@ -10,13 +10,11 @@ from pydantic import Field
 
 from llama_index.hipporag.graph.passage import Fact
 from llama_index.hipporag.state import fact_of
-from llama_index.hipporag.text.normalization import Normalizer, normal_form
 from llama_index.hipporag.text.noun_phrases import shared_heads, terms
 from llama_index.ragkit.llm.json.shapes import NumberList, Reply
-from llama_index.ragkit.text.known_names import KnownNames
-from llama_index.ragkit.text.mentions import names_part
+from llama_index.ragkit.text.known_names import KnownNames, names_part
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
-from llama_index.ragkit.vectors.walk_trust import rarity
+from llama_index.ragkit.vectors.trust import rarity
 
 __all__ = [
     "FactFilter", "Link", "NamedPhrases", "QuerySeeds", "linked_facts", "links_of_named", "nearest_phrases",
@@ -51,22 +49,13 @@ class Link:
 
 @dataclass(frozen=True)
 class NamedPhrases:
-    """The phrases that a question may name: all of the graph, or a selection.
+    """The phrases that a question may name: all of the graph, or a selection."""
 
-    Attributes
-    ----------
-    known : finds them in texts; their numbers are rows
-    phrase_of : row -> phrase
-    frequency : (n,), the number of passages with a phrase; a phrase with 0 is not found
-    mentioned : (n,), whether a passage names a phrase as an entity, without being about it
-    unspecific : parts of names that too many phrases have, if the phrases are a selection
-    """
-
-    known: KnownNames
+    known: KnownNames  # finds them in texts; their numbers are rows
     phrase_of: Callable[[int], str]
-    frequency: NDArray[np.float64]
-    mentioned: NDArray[np.bool_]
-    unspecific: Set[str] = frozenset()
+    frequency: NDArray[np.float64]  # (n,), the number of passages with a phrase; a phrase with 0 is not found
+    mentioned: NDArray[np.bool_]  # (n,), whether a passage names a phrase as an entity, without being about it
+    unspecific: Set[str] = frozenset()  # parts of names that too many phrases have, if the phrases are a selection
 
 
 @dataclass(frozen=True)
@@ -79,7 +68,7 @@ class QuerySeeds:
     weights : row -> weight in the reset distribution
     facts : the facts that led to the phrases, with scores
     weakest : the smallest cosine of the links
-    rarity : that of the rarest name, in [0, 1], see :func:`~llama_index.ragkit.vectors.walk_trust.rarity`
+    rarity : that of the rarest name, in [0, 1], see :func:`~llama_index.ragkit.vectors.trust.rarity`
     reason : why there are no links; empty otherwise
     """
 
@@ -132,17 +121,15 @@ def nearest_phrases(
     ]
 
 
-def links_of_named(
-    named: NamedPhrases, question: str, normalizer: Normalizer, by_specificity: bool, by_terms: bool
-) -> list[Link]:
+def links_of_named(named: NamedPhrases, question: str, by_specificity: bool, by_terms: bool) -> list[Link]:
     """The phrases of the graph that the question names, or, if none is known, its terms; in its first 1,000 words.
 
     The phrases of one name (its forms, or longer names that contain it) together weigh as much as a single phrase that
     is in all of their passages. Terms are matched only `by_terms`: in a graph of names such matches are accidental.
     """
     question = names_part(question)
-    normal = normal_form(normalizer)
     known, frequency = named.known, named.frequency
+    normal = known.normal
     seen = (frequency > 0).item  # row -> whether a passage has the phrase
 
     links: list[Link] = []
@@ -154,7 +141,7 @@ def links_of_named(
 
     names = known.find(question, seen, named.unspecific)
     certain = [name for name in names if not name.lower_case]
-    found = _known_terms(question, known, seen, normal) if by_terms and not certain else []
+    found = _known_terms(question, known, seen) if by_terms and not certain else []
     for name in certain:
         add(name.start, name.end, name.rows)
     for name in names if not found else ():
@@ -169,13 +156,11 @@ def links_of_named(
     return links
 
 
-def _known_terms(
-    question: str, known: KnownNames, seen: Callable[[int], bool], normal: Callable[[str], str]
-) -> list[tuple[str, int, int]]:
+def _known_terms(question: str, known: KnownNames, seen: Callable[[int], bool]) -> list[tuple[str, int, int]]:
     """The known terms of a question, (normalised phrase, start, end) by position; only the longest of nested terms."""
     found: list[tuple[str, int, int]] = []
     for text, start, end in sorted(terms(question), key=lambda term: (term.start - term.end, term.start)):
-        phrase = normal(text)
+        phrase = known.normal(text)
         is_free = all(end <= taken[1] or taken[2] <= start for taken in found)
         if is_free and known.number(phrase, seen) is not None:
             found.append((phrase, start, end))

@@ -25,13 +25,11 @@ from llama_index.hipporag.graph.passage import (
 from llama_index.hipporag.pagerank.frontier import EPSILON, FetchedRows, Frontier
 from llama_index.hipporag.search.query_seeds import Link, NamedPhrases, links_of_named
 from llama_index.hipporag.state import HippoRAGState
-from llama_index.hipporag.text.normalization import Normalizer, normal_form
 from llama_index.hipporag.text.noun_phrases import shared_heads, terms
 from llama_index.ragkit.sql.names import candidates
 from llama_index.ragkit.storage.graph.edges import Records, joined
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows, asked_once
-from llama_index.ragkit.text.known_names import KnownNames, lookups
-from llama_index.ragkit.text.mentions import names_part
+from llama_index.ragkit.text.known_names import KnownNames, lookups, names_part
 
 __all__ = ["SMALL", "Allowed", "QuestionGraph", "Reset"]
 
@@ -88,12 +86,11 @@ class QuestionGraph:
 
     # -- phrases ------------------------------------------------------------------------------------
 
-    def links(self, question: str, normalizer: Normalizer, by_specificity: bool, by_terms: bool) -> list[Link]:
+    def links(self, question: str, normal: Callable[[str], str], by_specificity: bool, by_terms: bool) -> list[Link]:
         """The phrases that a question names, as :func:`~llama_index.hipporag.search.query_seeds.links_of_named` would
         find them in the whole graph; their rows are numbers of nodes.
         """
         question = names_part(question)
-        normal = normal_form(normalizer)
         with self._open() as self._reader:
             found = candidates(self._reader, lookups(question, normal), self._allowed is not None)
             exact = [*terms(question), *shared_heads(question)] if by_terms else []
@@ -101,7 +98,7 @@ class QuestionGraph:
             nodes, frequency, mentioned = self._counted(np.union1d(found.nodes, numbers))
         phrases = [self.labels[node] for node in nodes]
         named = NamedPhrases(KnownNames(phrases, normal), phrases.__getitem__, frequency, mentioned, found.unspecific)
-        links = links_of_named(named, question, normalizer, by_specificity, by_terms)
+        links = links_of_named(named, question, by_specificity, by_terms)
         return [Link(link.asked, link.phrase, nodes[link.row], link.cosine, link.weight) for link in links]
 
     def frequencies(self, phrases: Sequence[str]) -> Mapping[str, float]:

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal, get_args
 
-from llama_index.ragkit.text import mentions
+from llama_index.ragkit.text import characters
 from llama_index.ragkit.validation import check_choice
 
 __all__ = ["Normalizer", "normal_form", "normalise", "significant"]
@@ -18,7 +18,7 @@ _NOT_LEGACY = re.compile("[^A-Za-z0-9 ]")
 def normalise(text: str, mode: Normalizer = "unicode") -> str:
     """The form in which phrases are compared; it may be empty.
 
-    `unicode`: :func:`llama_index.ragkit.text.mentions.normalise`, which keeps all scripts.
+    `unicode`: :func:`llama_index.ragkit.text.characters.normalise`, which keeps all scripts.
 
     `legacy`: the published code's rule, for parity with its graphs: lower case, every character but ``[A-Za-z0-9 ]``
     becomes a space, the ends are stripped. Runs of spaces are kept, and letters outside ASCII are lost ("Göttingen" is
@@ -30,12 +30,13 @@ def normalise(text: str, mode: Normalizer = "unicode") -> str:
     check_choice("normalizer", mode, get_args(Normalizer))
     if mode == "legacy":
         return _NOT_LEGACY.sub(" ", text.lower()).strip()
-    return mentions.normalise(text)
+    return characters.normalise(text)
 
 
+@lru_cache
 def normal_form(mode: Normalizer) -> Callable[[str], str]:
     """:func:`normalise` in one mode, for many texts."""
-    return mentions.normalise if mode == "unicode" else partial(normalise, mode=mode)
+    return characters.normalise if mode == "unicode" else partial(normalise, mode=mode)
 
 
 def significant(phrase: str) -> int:

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 from llama_index.hipporag.text.normalization import normalise
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.names import WORD, Mention, names
+from llama_index.ragkit.text.names import WORD, Mention, names, uncased_phrases
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose
 from llama_index.ragkit.text.sentences import sentence_spans
-from llama_index.ragkit.text.uncased import uncased_phrases
 
 __all__ = [
     "NounPhrases", "distinct", "noun_phrases", "read_passage", "read_question", "sentence_triples", "shared_heads",

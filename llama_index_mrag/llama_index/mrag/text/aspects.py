@@ -12,10 +12,9 @@ Not in the paper, which embeds the question as a whole.
 import re
 from collections.abc import Sequence
 
+from llama_index.ragkit.text.characters import HANGUL, MARKS, UNSPACED, without_unprinted
 from llama_index.ragkit.text.function_words import function_words, written_language
-from llama_index.ragkit.text.scripts import HANGUL, MARKS, UNSPACED
 from llama_index.ragkit.text.sentences import split_sentences
-from llama_index.ragkit.text.unprinted import without_unprinted
 
 __all__ = ["cut_aspects", "cut_clauses", "cut_items", "undivided"]
 

@@ -6,7 +6,7 @@
     n        = g * sum over parts of max over nodes of BM25(part, node)  /  max over nodes of BM25(question, node)
     g        = 1 + min(1, max(0, p - 8) / 8) / 3, p being the number of parts
 
-Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.nearness`). The votes of all aspects
+Nearness is dense and lexical together (:mod:`llama_index.ragkit.vectors.question_scores`). The votes of all aspects
 (:mod:`llama_index.mrag.voting.votes`) are standardised in the same way, over their hundred best.
 
 n is the number of subjects of the question, judged by its words; parts are the aspects that are not divided further.
@@ -34,7 +34,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.vectors.nearness import standardised
+from llama_index.ragkit.vectors.question_scores import standardised
 
 __all__ = ["combine_with_nearness", "found_alike", "found_in_words", "subjects", "votes_weight"]
 

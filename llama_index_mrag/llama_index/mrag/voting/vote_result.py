@@ -11,8 +11,7 @@ from llama_index.mrag.heads.head_search import HeadHits
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.voting.ranking import combine_with_nearness
 from llama_index.mrag.voting.votes import Tally, combine, head_votes, lexical_votes, mix, sum_votes
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
+from llama_index.ragkit.vectors.question_scores import Nearness, best_rows, result_scores
 
 __all__ = ["VoteFor", "VoteResult", "rank_by_nearness", "run_vote"]
 

@@ -30,8 +30,7 @@ from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room
 from llama_index.ragkit.llm.embeddings import embed_texts
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.pieces import pieces_of
-from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.text.tokens import count_tokens, pieces_of
 from llama_index.ragkit.validation import count, number
 
 __all__ = ["Attempt", "DocumentPart", "MindMapExtractor", "TwoStageMindMapExtractor", "parts_of"]

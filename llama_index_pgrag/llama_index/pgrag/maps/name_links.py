@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 
 from llama_index.pgrag.maps.mind_map import Path
+from llama_index.ragkit.masks import FEW, RecentMasks
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
-from llama_index.ragkit.text.known_names import KnownNames
+from llama_index.ragkit.text.characters import UNSPACED, normalise
+from llama_index.ragkit.text.known_names import KnownNames, mentions
 from llama_index.ragkit.text.layered_mapping import with_changes
-from llama_index.ragkit.text.mentions import mentions, normalise
-from llama_index.ragkit.text.packed_mapping import PackedMapping
-from llama_index.ragkit.text.packed_phrases import PackedPhrases
-from llama_index.ragkit.text.scripts import UNSPACED
-from llama_index.ragkit.vectors.masks import FEW, RecentMasks
+from llama_index.ragkit.text.packed_words import PackedMapping, PackedPhrases
 
 __all__ = [
     "MOST_WORDS", "PHRASES", "TOPIC_WEIGHT", "CellNames", "LinkedNodes", "MapNames", "NameLinks", "NodeNames",
@@ -58,7 +56,7 @@ _ADDED = re.compile(r"(?<!\s)\s*\([^()]*\)\s*$")  # the name of "The Glass Wall 
 
 @dataclass(frozen=True)
 class CellNames:
-    """Names to find in sentences, normalised by :func:`~llama_index.ragkit.text.mentions.normalise`."""
+    """Names to find in sentences, normalised by :func:`~llama_index.ragkit.text.characters.normalise`."""
 
     names: Collection[str]
 

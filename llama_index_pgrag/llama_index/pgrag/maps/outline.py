@@ -21,12 +21,11 @@ from math import log
 
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.maps.name_links import PHRASES
-from llama_index.ragkit.text.asides import is_filler
-from llama_index.ragkit.text.function_words import function_words, written_language
+from llama_index.ragkit.text.characters import MARKS, UNSPACED
+from llama_index.ragkit.text.function_words import function_words, is_filler, written_language
 from llama_index.ragkit.text.names import ABBREVIATED
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose
-from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 from llama_index.ragkit.text.statements import is_statement, line_sentences, without_marker
 
 __all__ = ["key_phrases", "outline"]

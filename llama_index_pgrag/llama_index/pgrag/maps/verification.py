@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.text.scripts import UNSPACED
+from llama_index.ragkit.text.characters import UNSPACED
 
 __all__ = ["Check", "Scorer", "bert_scores", "lexical_tokens", "rouge_l"]
 

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from llama_index.pgrag.config import SearchConfig
 from llama_index.pgrag.fusion.super_nodes import SuperNodes
 from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph, cells_of
-from llama_index.ragkit.text.lexical_index import scores_of_few
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import lexical_terms, scores_of_few
 from llama_index.ragkit.vectors.question_scores import best_rows
 from llama_index.ragkit.vectors.row_buffer import Record
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot

@@ -13,7 +13,7 @@ from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.maps.name_links import MOST_WORDS, NodeNames, long_facts, units_of_name
 from llama_index.ragkit.sql.names import name_edges
 from llama_index.ragkit.storage.graph.edges import EdgeChange, content_number
-from llama_index.ragkit.text.mentions import possible_mentions
+from llama_index.ragkit.text.known_names import possible_mentions
 
 __all__ = ["TOPIC", "chunk_number", "name_change", "pair_numbers", "phrases_in"]
 

@@ -20,8 +20,8 @@ from llama_index.pgrag.search.name_edges import TOPIC
 from llama_index.ragkit.sql.names import candidates
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows, asked_once
 from llama_index.ragkit.text.known_names import KnownNames, lookups
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.walk_trust import passage_seeds, trust
+from llama_index.ragkit.vectors.question_scores import Nearness
+from llama_index.ragkit.vectors.trust import passage_seeds, trust
 
 __all__ = ["NODE_SEEDS", "FrontierWalk", "Mass", "NameWalk", "walk_names", "walked"]
 

@@ -8,9 +8,9 @@ the key points k, a node p with the facts F(p) has the score
 
 It is the sum of three terms:
 
-- The nearness of the node (:mod:`llama_index.ragkit.vectors.nearness`).
+- The nearness of the node (:mod:`llama_index.ragkit.vectors.question_scores`).
 - The cosine of its nearest fact, or its own if that is larger. It counts less if the cosines of the question cannot be
-  trusted (:mod:`~llama_index.ragkit.vectors.cosine_trust`). The node itself counts because facts leave out much of some
+  trusted (:mod:`~llama_index.ragkit.vectors.trust`). The node itself counts because facts leave out much of some
   nodes: a page of tables has few sentences that are facts, and pages of prose, with twenty each, would outnumber it.
   Facts without vectors, which were read without a language model, add nothing: nearness has the node's own cosine.
 - Its share of the walk over names (:mod:`~llama_index.pgrag.search.name_walk`). It counts as far as the walk can be
@@ -50,11 +50,16 @@ from llama_index.pgrag.search.name_walk import NameWalk
 from llama_index.pgrag.search.pseudo_graph_walk import Walk, walk
 from llama_index.pgrag.state import KINDS, FactPath, PseudoGraph
 from llama_index.ragkit.index.chunk_scores import Structure
-from llama_index.ragkit.text.lexical_index import scores_of_few
-from llama_index.ragkit.text.lexical_terms import lexical_terms
-from llama_index.ragkit.vectors.nearness import Nearness, standardised
-from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines, result_scores, sorted_rows
-from llama_index.ragkit.vectors.walk_trust import combine
+from llama_index.ragkit.text.lexical_index import lexical_terms, scores_of_few
+from llama_index.ragkit.vectors.question_scores import (
+    Nearness,
+    best_rows,
+    question_cosines,
+    result_scores,
+    sorted_rows,
+    standardised,
+)
+from llama_index.ragkit.vectors.trust import combine
 
 __all__ = [
     "REPEATED",

@@ -43,7 +43,7 @@ from llama_index.ragkit.redaction import redact
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.storage.nodes import embed_text, plain_text, with_stable_ids
 from llama_index.ragkit.validation import check_count
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT
+from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = ["compare", "knowing_questions"]
 

@@ -18,8 +18,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from functools import lru_cache
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.text.scripts import UNSPACED
-from llama_index.ragkit.text.unprinted import nfkc
+from llama_index.ragkit.text.characters import UNSPACED, nfkc
 
 __all__ = [
     "answer_containment",

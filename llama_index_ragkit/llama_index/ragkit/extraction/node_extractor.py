@@ -31,8 +31,7 @@ from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.short_repr import ReprText, changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.storage.nodes import plain_text
-from llama_index.ragkit.text.pieces import pieces_of
-from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.text.tokens import count_tokens, pieces_of
 from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, choice, count, refusal
 
 __all__ = ["Estimate", "Extraction", "ExtractionContext", "NodeExtractor", "Record", "merged_records", "node_pieces"]

@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import lexical_terms
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.validation import check_count, check_number
 

@@ -23,7 +23,7 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import Selection, select_stored
 from llama_index.ragkit.storage.stored_chunks import ChunkView, StoredChunks
 from llama_index.ragkit.storage.stored_space import StoredSpace
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import lexical_terms
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["Builder", "Change", "Failure", "SummaryBuilder", "stand_ins"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.vectors.nearness import Nearness
+from llama_index.ragkit.vectors.question_scores import Nearness
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["ChunkScores", "SharedQuestion", "Structure", "summed"]

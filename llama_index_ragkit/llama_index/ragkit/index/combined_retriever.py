@@ -22,8 +22,7 @@ from llama_index.ragkit.index.retriever import DerivedRetriever
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.text.lexical_index import question_stems
 from llama_index.ragkit.validation import check_count
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, result_scores
+from llama_index.ragkit.vectors.question_scores import Nearness, best_rows, result_scores
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["CombinedExplanation", "CombinedRetriever"]

@@ -23,12 +23,16 @@ from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.storage.nodes import embed_text, sort_key
 from llama_index.ragkit.storage.selection import Selection
-from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex, lexical_terms
 from llama_index.ragkit.validation import check_count, check_number
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
-from llama_index.ragkit.vectors.nearness import LEXICAL_WEIGHT, hybrid_nearness
-from llama_index.ragkit.vectors.question_scores import best_rows, question_cosines, result_scores
+from llama_index.ragkit.vectors.question_scores import (
+    LEXICAL_WEIGHT,
+    best_rows,
+    hybrid_nearness,
+    question_cosines,
+    result_scores,
+)
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["HybridRetriever"]
@@ -44,7 +48,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
 
     Nodes are ranked by ``(1 - w) z(cosine) + w z(BM25)``. Both parts are standardised over the hundred best of the
     question, so the scale of the embedding model's cosines does not matter. w is `lexical_weight` for an ordinary
-    question, more if its words say more, and less if its cosines do (:mod:`llama_index.ragkit.vectors.cosine_trust`).
+    question, more if its words say more, and less if its cosines do (:mod:`llama_index.ragkit.vectors.trust`).
     Scores are in [0, 1] and scaled so that 0.5 is a cutoff
     (:func:`~llama_index.ragkit.vectors.question_scores.result_scores`). Compare them only within one answer. Words are
     stemmed in the language of the question; scripts without spaces are searched by characters. If no node has a word of

@@ -17,10 +17,9 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.results import Scored
 from llama_index.ragkit.steps import Steps, offload
 from llama_index.ragkit.storage.selection import Selection
+from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.lexical_index import FullScore
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.vectors.nearness import Nearness
-from llama_index.ragkit.vectors.question_scores import question_cosines
+from llama_index.ragkit.vectors.question_scores import Nearness, question_cosines
 from llama_index.ragkit.vectors.snapshot import Mask
 
 __all__ = ["FallbackEvent", "Found", "LastQuery", "Query", "SearchOutcome", "as_bundle", "report_fallback"]
@@ -123,7 +122,7 @@ class Query(Generic[State]):
         ----------
         vectors : of the texts, shape (number of texts, dimension)
         wanted : how many chunks count for each text; nearness to a text takes
-            :data:`~llama_index.ragkit.vectors.nearness.NEAREST`
+            :data:`~llama_index.ragkit.vectors.question_scores.NEAREST`
         """
         contents = yield from self.contents.including(texts, vectors, wanted)
         return self if contents is self.contents else self.over(contents)

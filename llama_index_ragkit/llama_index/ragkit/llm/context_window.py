@@ -23,8 +23,7 @@ from llama_index.core.utils import get_tokenizer
 from llama_index.ragkit.core_internals import own_tokenizer
 from llama_index.ragkit.errors import ExtractionError
 from llama_index.ragkit.llm.prompts import fence, in_lines
-from llama_index.ragkit.text.pieces import batches, pieces_of
-from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.text.tokens import batches, count_tokens, pieces_of
 
 __all__ = [
     "LEAST_ROOM",

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.storage.graph.edges import SEGMENT, content_number
 from llama_index.ragkit.storage.graph.interface import GraphReader, NodeRows
+from llama_index.ragkit.text.characters import CASELESS, UNSPACED
 from llama_index.ragkit.text.known_names import MORE_CHARACTERS, MORE_WORDS, MOST_PHRASES, Lookups
-from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
 from llama_index.ragkit.text.stems import all_stems, language_bit, stems
 
 __all__ = ["NameCandidates", "candidates", "name_edges"]

@@ -98,7 +98,7 @@ class Words(Protocol):
         ----------
         removed : unknown ids are ignored
         added : id -> how often the text has each term, see
-            :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms`; labels of a text 0 times
+            :func:`~llama_index.ragkit.text.lexical_index.lexical_terms`; labels of a text 0 times
         """
 
     def load(self, texts: Mapping[str, str] | LexicalIndex) -> None:

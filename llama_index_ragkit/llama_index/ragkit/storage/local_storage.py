@@ -25,7 +25,7 @@ from llama_index.ragkit.storage.records import Records
 from llama_index.ragkit.storage.struct import DerivedStruct
 from llama_index.ragkit.storage.vector_spaces import VectorSpace, open_space
 from llama_index.ragkit.text.lexical_index import FullScore, LexicalIndex
-from llama_index.ragkit.vectors.largest import largest
+from llama_index.ragkit.vectors.kernels import largest
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.row_buffer import Storage
 from llama_index.ragkit.vectors.snapshot import Snapshot
@@ -65,9 +65,9 @@ class LocalWords:
 
     def scores(self, question: str, limit: int, only: CountedTexts | None = None) -> dict[str, float]:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.scores`."""
-        index = self._index
+        index = self._counted(only)
         found: list[tuple[float, str]] = []
-        for ids, scores in zip(index.ids, index.scores(question, _masks(index, only)), strict=True):
+        for ids, scores in zip(index.ids, index.scores(question), strict=True):
             found += ((-scores[row], ids[row]) for row in _best(scores, limit).tolist())
         return {name: float(-score) for score, name in sorted(found)[:limit]}
 
@@ -75,30 +75,27 @@ class LocalWords:
         self, ids: Sequence[str], questions: Sequence[str], only: CountedTexts | None = None
     ) -> list[dict[str, float]]:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.scores_of`."""
-        index = self._index
-        rows, masks = index.rows_of(ids), _masks(index, only)
-        found = []
+        index = self._counted(only)
+        rows, found = index.rows_of(ids), []
         for question in questions:
             scores = np.zeros(len(ids))
-            for of_block, own in zip(index.scores(question, masks), rows, strict=True):
+            for of_block, own in zip(index.scores(question), rows, strict=True):
                 scores += np.where(own >= 0, of_block[own], 0.0)  # each text is in one block
             found.append({name: score for name, score in zip(ids, scores.tolist(), strict=True) if score})
         return found
 
     def full_scores(self, questions: Sequence[str], only: CountedTexts | None = None) -> list[FullScore]:
         """See :meth:`~llama_index.ragkit.storage.interface.Words.full_scores`."""
-        index = self._index
-        return index.full_scores(questions, _masks(index, only))
+        return self._counted(only).full_scores(questions)
 
     def whole(self) -> LexicalIndex:
         """All texts."""
         return self._index
 
-
-def _masks(index: LexicalIndex, only: CountedTexts | None) -> list[NDArray[np.bool_]] | None:
-    if only is None or isinstance(only, LabelledTexts):  # of which there are none
-        return None
-    return index.masks_of(only)
+    def _counted(self, only: CountedTexts | None) -> LexicalIndex:
+        if only is None or isinstance(only, LabelledTexts):  # of which there are none
+            return self._index
+        return self._index.having(only)
 
 
 def _best(scores: NDArray[np.float64], limit: int) -> NDArray[np.intp]:

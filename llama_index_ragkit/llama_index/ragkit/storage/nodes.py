@@ -10,7 +10,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, Re
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.ids import content_id
-from llama_index.ragkit.text.unprinted import without_unprinted
+from llama_index.ragkit.text.characters import without_unprinted
 
 __all__ = ["check_nodes", "embed_text", "plain_text", "refuse_unstorable", "sort_key", "title_of", "with_stable_ids"]
 

@@ -1,8 +1,8 @@
 """`StoredChunks`: the part of the chunks that one question needs, from stores that hold all of them.
 
-The nearness of a chunk to a question (:mod:`llama_index.ragkit.vectors.nearness`) is standardised by the hundred best
-cosines and the hundred best lexical scores. So a view with all of these gives its chunks exactly the nearness that a
-search over all chunks gives. A chunk is left out only if it is beyond the candidates in both parts.
+The nearness of a chunk to a question (:mod:`llama_index.ragkit.vectors.question_scores`) is standardised by the hundred
+best cosines and the hundred best lexical scores. So a view with all of these gives its chunks exactly the nearness that
+a search over all chunks gives. A chunk is left out only if it is beyond the candidates in both parts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.storage.selection import EVERYTHING, Selection
 from llama_index.ragkit.storage.stored_space import StoredSpace
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
-from llama_index.ragkit.vectors.nearness import NEAREST
+from llama_index.ragkit.vectors.question_scores import NEAREST
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = ["ChunkView", "StoredChunks"]

@@ -17,9 +17,8 @@ Dead End", then "Wrong Turn 2: Dead End is a film"). Any other first line must s
 import re
 from collections.abc import Sequence
 
+from llama_index.ragkit.text.characters import LETTER, UNSPACED, normalise
 from llama_index.ragkit.text.function_words import function_words, written_language
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.scripts import LETTER, UNSPACED
 from llama_index.ragkit.text.sentences import LINE_END, sentence_spans
 from llama_index.ragkit.text.unwrapping import LIST_ITEM, is_table_row
 

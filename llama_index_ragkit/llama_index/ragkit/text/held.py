@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 
 from llama_index.ragkit.errors import ParseError
+from llama_index.ragkit.text.characters import CASELESS, HANGUL, UNSPACED, normalise
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.scripts import CASELESS, HANGUL, UNSPACED
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.stems import stems
 
@@ -130,10 +129,6 @@ class TextWords:
         ['ada', 'lit']
         """
         return [word for word in _words(name) if self._held(word) < 1]
-
-    def has_any(self, name: str) -> bool:
-        """Whether the text has a meaningful word of the name, or any word of a name without a meaningful one."""
-        return any(self._held(word) == 1 for word in _words(name))
 
     def has_all(self, name: str) -> bool:
         """Whether the text has every meaningful word of the name."""

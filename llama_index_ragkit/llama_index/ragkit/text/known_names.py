@@ -10,20 +10,129 @@ import re
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from llama_index.ragkit.forks import ProcessLock
-from llama_index.ragkit.text.function_words import function_words, written_language
+from llama_index.ragkit.text.characters import CASELESS, MARKS, UNSPACED, normalise, without_unprinted
+from llama_index.ragkit.text.function_words import function_words, is_name, written_language
 from llama_index.ragkit.text.layered_mapping import LayeredMapping
-from llama_index.ragkit.text.mentions import is_name, mentions, names_part, normalise
-from llama_index.ragkit.text.names import WORD, Mention, names
-from llama_index.ragkit.text.packed_phrases import PackedPhrases, PhraseTable, SplitPhrases
-from llama_index.ragkit.text.scripts import CASELESS, UNSPACED
-from llama_index.ragkit.text.stems import stems
-from llama_index.ragkit.text.uncased import uncased_phrases
+from llama_index.ragkit.text.names import WORD, Mention, names, uncased_phrases
+from llama_index.ragkit.text.packed_words import PackedPhrases, SplitPhrases
+from llama_index.ragkit.text.stems import PhraseTable, stems
 
-__all__ = ["MORE_CHARACTERS", "MORE_WORDS", "MOST_PHRASES", "KnownName", "KnownNames", "Lookups", "lookups"]
+__all__ = [
+    "MORE_CHARACTERS", "MORE_WORDS", "MOST_PHRASES", "KnownName", "KnownNames", "Lookups", "lookups", "mentions",
+    "names_part", "possible_mentions",
+]  # fmt: skip
+
+_LONGEST = 14  # maximum units of a phrase
+_MOST_UNITS = 1_000  # most units of a question that are searched for names; a longer text is a document
+# A word, or one character of a script without spaces, where any run of characters may be a word.
+_UNIT = re.compile(f"[{UNSPACED}]|[^\\W_{UNSPACED}](?:[^\\W_{UNSPACED}]|[{MARKS}])*")
+
+
+class _Unit(NamedTuple):
+    start: int
+    end: int
+    strong: bool  # whether it may be a word of a name
+
+
+def names_part(question: str) -> str:
+    """The part of a question in which names are looked up: its first 1,000 words, or characters in scripts without
+    spaces. Its letters are composed, as in the passages of an index.
+
+    Every run of up to 14 words may be a name, which takes 14 look-ups for each word.
+
+    >>> names_part("Who was Ada? " * 1_000) == "Who was Ada? " * 333 + "Who "
+    True
+    """
+    question = without_unprinted(question)
+    beyond = next(islice(_UNIT.finditer(question), _MOST_UNITS, None), None)
+    return question if beyond is None else question[: beyond.start()]
+
+
+def mentions(
+    text: str,
+    known: Container[str],
+    normal: Callable[[str], str] = normalise,
+    longest: int = _LONGEST,
+    lower_case: bool = False,
+) -> list[tuple[str, int, int]]:
+    """The known phrases that occur in a text: (normalised phrase, start, end in the text), by position.
+
+    Longer phrases take precedence, and matches do not overlap. In a text that marks names by capitals, a phrase needs
+    one; in other texts any phrase except function words matches. Each run of words takes one look-up.
+
+    Parameters
+    ----------
+    known : normalised phrases
+    normal : the normalisation of `known`
+    longest : maximum words of a phrase; characters in a script without spaces
+    lower_case : whether a phrase without a capital matches too in a text that marks names by capitals
+
+    >>> known = {"the glass wall", "maxwell shane", "film", "wall"}
+    >>> mentions("Is Maxwell Shane's film The Glass Wall?", known)
+    [('maxwell shane', 3, 16), ('the glass wall', 24, 38)]
+    >>> mentions("Maxwell Shane's wife", {"maxwell shane", "wife"})
+    [('maxwell shane', 0, 13)]
+    >>> mentions("东京有多大", {"东京"}), mentions("which film?", known)
+    ([('东京', 0, 2)], [('film', 6, 10)])
+    """
+    units, cased = _units(text)
+    strong = [0, *accumulate(unit.strong for unit in units)]  # how many of the first
+    taken = bytearray(len(units))
+    found = []
+    for length in range(min(longest, len(units)), 0, -1):
+        for first in range(len(units) - length + 1):
+            last = first + length - 1
+            if any(taken[first : last + 1]) or not (lower_case or strong[last + 1] > strong[first]):
+                continue
+            start, end = units[first].start, units[last].end
+            phrase = normal(text[start:end])
+            if phrase in known and (is_name(phrase) or (length > 1 and cased)):  # "Who" is not a name, "The Who" is
+                found.append((phrase, start, end))
+                taken[first : last + 1] = b"x" * length
+    return sorted(found, key=lambda mention: mention[1])
+
+
+class _LookedUp(dict[str, None]):
+    """Has no key, but keeps every key that was looked up."""
+
+    def __contains__(self, phrase: object) -> bool:
+        self[str(phrase)] = None
+        return False
+
+
+def possible_mentions(text: str, longest: int = _LONGEST) -> list[str]:
+    """Every phrase that :func:`mentions` looks up in a text, once, longer ones first.
+
+    >>> possible_mentions("the Glass Wall")
+    ['the glass wall', 'the glass', 'glass wall', 'glass', 'wall']
+    """
+    looked_up = _LookedUp()
+    mentions(text, looked_up, longest=longest)
+    return [phrase for phrase in list(looked_up) if phrase]
+
+
+def _units(text: str) -> tuple[list[_Unit], bool]:
+    """Words and characters, and whether names have capitals, so that a phrase needs a word with one."""
+    matches = list(_UNIT.finditer(text))
+    capitals = [_has_case(match.group()) and not match.group().islower() for match in matches]
+    cased = any(capitals[1:])  # the first word always has a capital: it counts if it is not a function word
+    capitals[:1] = [capital and is_name(matches[0].group()) for capital in capitals[:1]]
+    units = [
+        _Unit(
+            match.start(), match.end(), capital or not (cased and (_has_case(match.group()) or match.group().isdigit()))
+        )
+        for match, capital in zip(matches, capitals, strict=True)
+    ]
+    return units, cased
+
+
+def _has_case(word: str) -> bool:
+    return word.lower() != word.upper()
+
 
 MORE_WORDS, MORE_CHARACTERS = 3, 6
 """Words, or characters in scripts without spaces, that a phrase may have beyond a part of it."""
@@ -92,6 +201,7 @@ class KnownNames:
     Attributes
     ----------
     phrases : the phrase of each number
+    normal : the normalisation
 
     >>> known = KnownNames(["physiker max planck", "москва", "서울"])
     >>> [name.rows for name in known.find("Wo wurde Max Planck geboren?")]
@@ -104,7 +214,7 @@ class KnownNames:
         self, phrases: Sequence[str], normal: Callable[[str], str] = normalise, numbers: Mapping[str, int] | None = None
     ) -> None:
         self.phrases = phrases
-        self._normal = normal
+        self.normal = normal
         if numbers is not None:
             self.numbers = numbers
         self._tables: dict[str, PhraseTable] = {}
@@ -140,14 +250,14 @@ class KnownNames:
                 found.append(KnownName(start, end, rows, lower_case))
                 taken[start:end] = b"x" * (end - start)
 
-        for phrase, start, end in mentions(text, finder, self._normal):
+        for phrase, start, end in mentions(text, finder, self.normal):
             # English names are not inflected: another form counts only for a word that is read as a name.
             is_same = self.number(phrase, seen) is not None
             if is_same or language != "en" or any(in_names[start:end]):
                 add(start, end, finder.rows(phrase))
         for start, end, is_whole in _candidates(text, read, small):
-            add(start, end, finder.with_part(self._normal(text[start:end]), is_whole))
-        for phrase, start, end in mentions(text, finder, self._normal, lower_case=True):
+            add(start, end, finder.with_part(self.normal(text[start:end]), is_whole))
+        for phrase, start, end in mentions(text, finder, self.normal, lower_case=True):
             if language != "en" or self.number(phrase, seen) is not None:
                 add(start, end, finder.rows(phrase), lower_case=True)
         return sorted(found)
@@ -178,7 +288,7 @@ class KnownNames:
             row = free.pop() if free else len(phrases)
             phrases[row : row + 1] = [phrase]
             numbers[phrase] = row
-        found = KnownNames(phrases, self._normal)
+        found = KnownNames(phrases, self.normal)
         found.numbers, found._free = numbers, free
         new = {numbers[phrase]: phrase for phrase in added}
         found._tables = {
@@ -194,7 +304,7 @@ class KnownNames:
         removed : numbers of phrases that are no more; those after them have moved up
         phrases, numbers : all others in their order, and new ones after them
         """
-        found = KnownNames(phrases, self._normal, numbers)
+        found = KnownNames(phrases, self.normal, numbers)
         first = len(self.phrases) - len(removed)
         new = dict(enumerate(phrases[first:], first))
         found._tables = {
@@ -218,10 +328,12 @@ class KnownNames:
         return [row for row, phrase in enumerate(self.phrases) if not phrase]
 
     def _table(self, language: str) -> "PhraseTable":
-        with self._lock:
-            if language not in self._tables:
-                self._tables[language] = PhraseTable.of(self._split, language)
-            return self._tables[language]
+        found = self._tables.get(language)
+        if found is None:
+            with self._lock:
+                found = self._tables.get(language) or PhraseTable.of(self._split, language)
+                self._tables[language] = found
+        return found
 
     def _recent_tables(self) -> list[tuple[str, "PhraseTable"]]:
         """The tables that were built and may be changed, by language."""

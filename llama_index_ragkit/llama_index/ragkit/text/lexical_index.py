@@ -15,33 +15,77 @@ the row of a posting. So each posting is copied a logarithmic number of times.
 """
 
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from llama_index.ragkit.masks import FEW, RecentMasks
 from llama_index.ragkit.nested_arrays import Arrays, nested, part_of
+from llama_index.ragkit.text.characters import UNSPACED, normalise, without_unprinted
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS, function_words, written_language
 from llama_index.ragkit.text.lexical_blocks import MOST_COUNTED, PostingBlock, block_of_counts, block_of_lists, merged
-from llama_index.ragkit.text.lexical_terms import lexical_terms, question_terms
 from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.stems import stems
 
 __all__ = [
-    "BM25_B",
-    "BM25_K1",
-    "NOT_KNOWN",
-    "AlignedWords",
-    "FullScore",
-    "LexicalIndex",
-    "QuestionStems",
-    "full_score",
-    "length_norms",
-    "question_stems",
-    "scores_of_few",
-    "stem_scores",
+    "BM25_B", "BM25_K1", "NOT_KNOWN", "AlignedWords", "FullScore", "LexicalIndex", "QuestionStems", "full_score",
+    "length_norms", "lexical_terms", "question_stems", "question_terms", "scores_of_few", "stem_scores",
     "stem_weight",
-]
+]  # fmt: skip
+
+_RUN = re.compile(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_HYPHEN_AT_END = re.compile(r"[-‐][ \t\r]*\n")
+_LETTER = f"[^\\W\\d_{UNSPACED}]"
+# Tried only at the starts of words: at every letter of a long run it would take quadratic time.
+_HYPHENATED = re.compile(f"(?<!{_LETTER})({_LETTER}{{2,}}){_HYPHEN_AT_END.pattern}[ \\t]*({_LETTER}{{2,}})")
+
+
+def lexical_terms(text: str) -> Counter[str]:
+    """How often a text has each term. Terms are words without case and punctuation, not stemmed; in scripts without
+    spaces, characters and pairs of neighbouring ones.
+
+    A word that is hyphenated at the end of a line counts both whole and in parts, since the hyphen may be its own.
+
+    >>> sorted(lexical_terms("Net income: 3M's net. 东京都").items())
+    [('3m', 1), ('income', 1), ('net', 2), ('s', 1), ('东', 1), ('东京', 1), ('京', 1), ('京都', 1), ('都', 1)]
+    """
+    text = without_unprinted(text)
+    counts: Counter[str] = Counter()
+    if _HYPHEN_AT_END.search(text):
+        counts.update(normalise(first + last) for first, last in _HYPHENATED.findall(text))
+    text = normalise(text)
+    if text.isascii() or not _UNSPACED.search(text):
+        counts.update(text.split())
+        return counts
+    for run in _RUN.findall(text):
+        if _UNSPACED.match(run):
+            counts.update(run)
+            counts.update(run[i : i + 2] for i in range(len(run) - 1))
+        else:
+            counts[run] += 1
+    return counts
+
+
+def question_terms(question: str) -> tuple[Counter[str], str]:
+    """The terms of a question, and the language in which to stem them.
+
+    Function words of that language are left out, unless the question consists of them.
+
+    >>> question_terms("Who wrote the Odyssey?")
+    (Counter({'wrote': 1, 'odyssey': 1}), 'en')
+    """
+    language = written_language(question)
+    terms = lexical_terms(question)
+    small = function_words(language)
+    telling = {term: times for term, times in terms.items() if term not in small and term not in FUNCTION_WORDS}
+    return Counter(telling) or terms, language
+
 
 BM25_K1 = 1.2
 BM25_B = 0.75
@@ -108,7 +152,7 @@ class LexicalIndex:
 
         Parameters
         ----------
-        added : id -> :func:`~llama_index.ragkit.text.lexical_terms.lexical_terms` of the text
+        added : id -> :func:`~llama_index.ragkit.text.lexical_index.lexical_terms` of the text
         """
         gone = {*removed, *added}
         blocks = [block for block in (block.without(gone) for block in self._blocks) if block.size]
@@ -122,30 +166,32 @@ class LexicalIndex:
         """The rows of texts in each block, shape (len(ids),); -1 for texts that are not in the block."""
         return [block.rows_of(ids) for block in self._blocks]
 
-    def masks_of(self, ids: Collection[str]) -> list[NDArray[np.bool_]]:
-        """For each block, which rows are those of the texts."""
-        return [block.having(ids) for block in self._blocks]
+    def having(self, ids: Collection[str]) -> "LexicalIndex":
+        """The same index, in which only some texts count."""
+        return self.within([block.having(ids) for block in self._blocks])
 
-    def scored(
-        self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None
-    ) -> tuple[list[NDArray[np.float64]], FullScore]:
+    def within(self, masks: Sequence[NDArray[np.bool_]]) -> "LexicalIndex":
+        """The same index, in which only some rows of each block count: others score 0 and change no other score."""
+        return LexicalIndex([block.within(mask) for block, mask in zip(self._blocks, masks, strict=True)])
+
+    @cached_property
+    def _totals(self) -> tuple[int, float, int]:
+        """The number of texts, of their words, and of their `PROGRAM_WORDS`."""
+        return len(self), sum(block.length for block in self._blocks), sum(block.program for block in self._blocks)
+
+    def scored(self, question: str) -> tuple[list[NDArray[np.float64]], FullScore]:
         """The BM25 scores of the rows of each block, 0 for texts without a word of the question; and the
         full score of the question, see :meth:`full_scores`.
-
-        Parameters
-        ----------
-        allowed : for each block, which rows count; other rows score 0 and do not change the scores of these
         """
-        blocks = self._counted(allowed)
-        found = [np.zeros(len(block.ids)) for block in blocks]
-        n, words = sum(block.size for block in blocks), sum(block.length for block in blocks)
+        found = [np.zeros(len(block.ids)) for block in self._blocks]
+        n, words, _ = self._totals
         if not n:
             return found, NOT_KNOWN
-        norms = [length_norms(block.lengths, words / n or 1.0) for block in blocks]
+        norms = [length_norms(block.lengths, words / n or 1.0) for block in self._blocks]
         asked = question_stems(question)
         texts = []
         for stem, times in asked.times.items():
-            postings = [block.postings(stem, asked.language) for block in blocks]
+            postings = [block.postings(stem, asked.language) for block in self._blocks]
             having = sum(len(rows) for rows, _ in postings)
             texts.append(having)
             if not having:
@@ -153,33 +199,25 @@ class LexicalIndex:
             weight = stem_weight(times, having, n)
             for norm, (rows, counts), score in zip(norms, postings, found, strict=True):
                 score[rows] += stem_scores(weight, counts, norm[rows])
-        return found, full_score(asked, texts, n, words, sum(block.program for block in blocks))
+        return found, full_score(asked, texts, *self._totals)
 
-    def scores(self, question: str, allowed: Sequence[NDArray[np.bool_]] | None = None) -> list[NDArray[np.float64]]:
+    def scores(self, question: str) -> list[NDArray[np.float64]]:
         """The scores of :meth:`scored`."""
-        return self.scored(question, allowed)[0]
+        return self.scored(question)[0]
 
-    def full_scores(
-        self, questions: Sequence[str], allowed: Sequence[NDArray[np.bool_]] | None = None
-    ) -> list[FullScore]:
+    def full_scores(self, questions: Sequence[str]) -> list[FullScore]:
         """For each question, the score of a text of mean length that has each word of a sentence of it once: the sum
         of the weights of the stems, including those that no text has, by the number of sentences; with that length,
-        and how many words of program code a text has. `allowed` is that of :meth:`scored`.
+        and how many words of program code a text has.
         """
-        blocks = self._counted(allowed)
-        n, words = sum(block.size for block in blocks), sum(block.length for block in blocks)
-        program = sum(block.program for block in blocks)
 
         def of(asked: QuestionStems) -> FullScore:
-            having = (sum(len(block.postings(stem, asked.language)[0]) for block in blocks) for stem in asked.times)
-            return full_score(asked, having, n, words, program)
+            having = (
+                sum(len(block.postings(stem, asked.language)[0]) for block in self._blocks) for stem in asked.times
+            )
+            return full_score(asked, having, *self._totals)
 
         return [of(question_stems(question)) for question in questions]
-
-    def _counted(self, allowed: Sequence[NDArray[np.bool_]] | None) -> Sequence[PostingBlock]:
-        if allowed is None:
-            return self._blocks
-        return [block.within(mask) for block, mask in zip(self._blocks, allowed, strict=True)]
 
 
 def _joinable(block: PostingBlock, following: PostingBlock) -> bool:
@@ -200,19 +238,17 @@ class AlignedWords:
         self._lexical = lexical
         self._rows = [rows_of(ids) for ids in lexical.ids]  # of each row of each block
         self._count = count
+        self._restricted: RecentMasks[_Counted] = RecentMasks(FEW)
 
     def scored(self, question: str, allowed: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.float64], FullScore]:
         """The BM25 score of each row, shape (count,), and the full score of the question, as
         :meth:`LexicalIndex.scored` gives them; `allowed`, shape (count,), are the rows that count.
         """
-        masks = self._masks(allowed)
+        lexical, places = self._counted(allowed)
         found = np.zeros(self._count)
-        of_blocks, full = self._lexical.scored(question, masks)
-        for rows, mask, scores in zip(self._rows, masks, of_blocks, strict=True):
-            if mask.all():
-                found[rows] = scores
-            else:
-                found[rows[mask]] = scores[mask]
+        of_blocks, full = lexical.scored(question)
+        for (rows, there), scores in zip(places, of_blocks, strict=True):
+            found[rows] = scores[there]
         return found, full
 
     def scores(self, question: str, allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
@@ -221,10 +257,27 @@ class AlignedWords:
 
     def full_scores(self, questions: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> list[FullScore]:
         """See :meth:`LexicalIndex.full_scores`."""
-        return self._lexical.full_scores(questions, self._masks(allowed))
+        return self._counted(allowed)[0].full_scores(questions)
 
-    def _masks(self, allowed: NDArray[np.bool_] | None) -> list[NDArray[np.bool_]]:
-        return [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in self._rows]
+    def _counted(self, allowed: NDArray[np.bool_] | None) -> "_Counted":
+        return self._whole if allowed is None else self._restricted.of(allowed, self._within)
+
+    @cached_property
+    def _whole(self) -> "_Counted":
+        return self._within(None)
+
+    def _within(self, allowed: NDArray[np.bool_] | None) -> "_Counted":
+        """The words of the rows that count, and for each block these rows and where their scores are."""
+        masks = [rows >= 0 if allowed is None else (rows >= 0) & allowed[rows] for rows in self._rows]
+        places: list[_Place] = [
+            (rows, slice(None)) if mask.all() else (rows[mask], np.flatnonzero(mask))
+            for rows, mask in zip(self._rows, masks, strict=True)
+        ]
+        return self._lexical.within(masks), places
+
+
+_Place = tuple[NDArray[np.intp], slice | NDArray[np.intp]]
+_Counted = tuple[LexicalIndex, list[_Place]]
 
 
 class QuestionStems(NamedTuple):

@@ -1,14 +1,19 @@
-"""Many words in little memory: one array of bytes instead of one object per word."""
+"""Many words, phrases or JSON values in little memory: arrays of bytes instead of one object each."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
-from typing import Any, overload
+import json
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice, pairwise
+from typing import Any, Generic, TypeVar, overload
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PackedNames", "PackedWords"]
+from llama_index.ragkit.nested_arrays import Arrays
+
+__all__ = ["PackedMapping", "PackedNames", "PackedPhrases", "PackedWords", "SplitPhrases"]
 
 
 class PackedWords(Sequence[str]):
@@ -184,3 +189,216 @@ def candidates(
 
 def _encoded(word: str) -> bytes:
     return word.encode(errors="surrogatepass")
+
+
+_PIECE = 10_000  # phrases that are objects at a time
+
+
+@dataclass(frozen=True)
+class SplitPhrases:
+    """The words of phrases as numbers.
+
+    Attributes
+    ----------
+    vocabulary : the distinct words
+    words : int32, the words of all phrases in order, as places in the vocabulary
+    ends : int64, shape (n + 1,), where the words of each phrase begin and the last phrase ends
+
+    >>> split = SplitPhrases.of(["new york", "york"])
+    >>> list(split.vocabulary), split.words.tolist(), split.ends.tolist()
+    (['new', 'york'], [0, 1, 1], [0, 2, 3])
+    """
+
+    vocabulary: PackedWords
+    words: NDArray[np.int32]
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, phrases: Iterable[str]) -> "SplitPhrases":
+        """The words of these phrases."""
+        numbers: dict[str, int] = {}
+        words, counts = [np.empty(0, np.int32)], [np.zeros(1, np.int64)]
+        left = iter(phrases)
+        while piece := [phrase.split() for phrase in islice(left, _PIECE)]:
+            found = [numbers.setdefault(word, len(numbers)) for word in chain.from_iterable(piece)]
+            words.append(np.array(found, np.int32))
+            counts.append(np.fromiter(map(len, piece), np.int64, len(piece)))
+        return cls(PackedWords(list(numbers)), np.concatenate(words), np.cumsum(np.concatenate(counts)))
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+
+class PackedPhrases(Sequence[str]):
+    """Distinct phrases that can be found by their text and by their words.
+
+    Earlier versions stored only `letters` and `ends`; the other arrays are made from them on demand.
+
+    >>> phrases = PackedPhrases.of_arrays(PackedPhrases.to_arrays(["new york", "york"]))
+    >>> list(phrases), phrases.find("york"), phrases.find("new")
+    (['new york', 'york'], 1, -1)
+    """
+
+    def __init__(self, words: PackedWords, arrays: Arrays) -> None:
+        self._words, self._arrays = words, arrays
+
+    @staticmethod
+    def to_arrays(phrases: Sequence[str]) -> Arrays:
+        """The stored form of phrases."""
+        names, split = PackedNames.of(PackedWords(phrases)), SplitPhrases.of(phrases)
+        (letters, ends), (sums, places) = names.names.arrays, names.arrays
+        word_letters, word_ends = split.vocabulary.arrays
+        return {
+            "letters": letters, "ends": ends, "sums": sums, "places": places, "vocabulary": word_letters,
+            "vocabulary_ends": word_ends, "words": split.words, "word_ends": split.ends,
+        }  # fmt: skip
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays) -> "PackedPhrases":
+        """The phrases of :meth:`to_arrays`, over the same memory."""
+        return cls(PackedWords.of_arrays(arrays["letters"], arrays["ends"]), arrays)
+
+    @cached_property
+    def split(self) -> SplitPhrases:
+        """The words of the phrases."""
+        arrays = self._arrays
+        if "words" not in arrays:
+            return SplitPhrases.of(self)
+        vocabulary = PackedWords.of_arrays(arrays["vocabulary"], arrays["vocabulary_ends"])
+        return SplitPhrases(vocabulary, arrays["words"], arrays["word_ends"])
+
+    @cached_property
+    def _names(self) -> PackedNames:
+        arrays = self._arrays
+        return (
+            PackedNames(self._words, arrays["sums"], arrays["places"])
+            if "sums" in arrays
+            else PackedNames.of(self._words)
+        )
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        return self._words[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._words)
+
+    def find(self, phrase: str) -> int:
+        """The place of a phrase; -1 if it is not there."""
+        return int(self._names.places_of([phrase])[0])
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The place of each phrase."""
+        return _Places(self)
+
+
+class _Places(Mapping[str, int]):
+    """The places of packed phrases."""
+
+    def __init__(self, phrases: PackedPhrases) -> None:
+        self._phrases = phrases
+
+    def __getitem__(self, phrase: str) -> int:
+        place = self._phrases.find(phrase)
+        if place < 0:
+            raise KeyError(phrase)
+        return place
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._phrases)
+
+    def __len__(self) -> int:
+        return len(self._phrases)
+
+    def items(self) -> ItemsView[str, int]:
+        """All phrases with their places, in a fraction of the time of looking up each."""
+        return {phrase: place for place, phrase in enumerate(self._phrases)}.items()
+
+
+T = TypeVar("T")
+
+_OFTEN = 4  # looking up one name takes as long as making this many values of a dictionary
+
+
+class PackedMapping(Mapping[str, T], Generic[T]):
+    """Values by name, in the order in which they were packed; after many look-ups all of them become a dictionary.
+
+    >>> packed = PackedMapping.of_arrays(PackedMapping.to_arrays({"loom": [1, 2], "silk": "thread"}))
+    >>> packed["silk"], dict(packed)
+    ('thread', {'loom': [1, 2], 'silk': 'thread'})
+
+    Parameters
+    ----------
+    names : of all values
+    values : the JSON of each
+    made : name, JSON value -> the value
+    """
+
+    def __init__(self, names: PackedNames, values: PackedWords, made: Callable[[str, Any], T]) -> None:
+        self._names, self._values, self._made = names, values, made
+        self._asked = 0
+
+    @staticmethod
+    def to_arrays(values: Mapping[str, T], plain: Callable[[T], Any] = lambda value: value) -> Arrays:
+        """The form in which values are kept; `plain` gives the JSON value of each."""
+        names = PackedNames.of(PackedWords(list(values)))
+        packed = PackedWords([json.dumps(plain(value)) for value in values.values()])
+        (letters, ends), (sums, places), (content, content_ends) = names.names.arrays, names.arrays, packed.arrays
+        return {
+            "names": letters, "name_ends": ends, "sums": sums, "places": places, "values": content,
+            "value_ends": content_ends,
+        }  # fmt: skip
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays, made: Callable[[str, Any], T] = lambda name, value: value) -> "PackedMapping[T]":
+        """The values of :meth:`to_arrays`, over the same memory."""
+        names = PackedWords.of_arrays(arrays["names"], arrays["name_ends"])
+        values = PackedWords.of_arrays(arrays["values"], arrays["value_ends"])
+        return cls(PackedNames(names, arrays["sums"], arrays["places"]), values, made)
+
+    def __getitem__(self, name: str) -> T:
+        if self._is_asked_for_much():
+            return self._whole[name]
+        place = self._place(name)
+        if place < 0:
+            raise KeyError(name)
+        return self._made(name, json.loads(self._values[place]))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._whole if self._is_asked_for_much() else isinstance(name, str) and self._place(name) >= 0
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names.names)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def items(self) -> ItemsView[str, T]:
+        """All items, in a fraction of the time of looking up each value."""
+        return self._whole.items()
+
+    def values(self) -> ValuesView[T]:
+        """All values."""
+        return self._whole.values()
+
+    def _place(self, name: str) -> int:
+        self._asked += 1
+        return int(self._names.places_of([name])[0])
+
+    def _is_asked_for_much(self) -> bool:
+        return self._asked * _OFTEN > len(self)
+
+    @cached_property
+    def _whole(self) -> dict[str, T]:
+        values = json.loads(f"[{','.join(self._values)}]")
+        self._asked = len(self)
+        return {name: self._made(name, value) for name, value in zip(self._names.names, values, strict=True)}

@@ -5,19 +5,13 @@ from collections import defaultdict
 from collections.abc import Sequence, Set
 from typing import NamedTuple
 
+from llama_index.ragkit.text.characters import normalise, without_unprinted
 from llama_index.ragkit.text.headings import split_heading
-from llama_index.ragkit.text.mentions import normalise
-from llama_index.ragkit.text.unprinted import without_unprinted
 from llama_index.ragkit.text.unwrapping import unwrap
 
 __all__ = [
-    "PassageText",
-    "read_passage",
-    "repeated_lines",
-    "without_lines",
-    "without_mail_headers",
-    "without_print_lines",
-]
+    "PassageText", "read_passage", "repeated_lines", "without_lines", "without_mail_headers", "without_print_lines",
+]  # fmt: skip
 
 _EMPHASIS = re.compile(r"(\*{1,3})(\S(?:.{0,200}?\S)?)\1")
 _LINE = re.compile(r"[^\r\n\x0b\x0c\x85\u2028\u2029]+")

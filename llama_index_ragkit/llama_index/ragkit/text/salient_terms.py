@@ -5,8 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
+from llama_index.ragkit.text.characters import MARKS, UNSPACED
 from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.scripts import MARKS, UNSPACED
 
 __all__ = ["CorpusTerms", "group_names", "salient_terms", "telling_terms", "term_counts"]
 

@@ -4,13 +4,10 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from llama_index.ragkit.text.asides import is_aside
-from llama_index.ragkit.text.function_words import FUNCTION_WORDS
-from llama_index.ragkit.text.mentions import normalise
+from llama_index.ragkit.text.characters import LETTER, UNSPACED, normalise
+from llama_index.ragkit.text.function_words import FUNCTION_WORDS, is_aside
 from llama_index.ragkit.text.passages import read_passage
-from llama_index.ragkit.text.prose import prose
-from llama_index.ragkit.text.references import is_reference, without_addresses
-from llama_index.ragkit.text.scripts import LETTER, UNSPACED
+from llama_index.ragkit.text.prose import is_reference, prose, without_addresses
 from llama_index.ragkit.text.sentences import LINE_END, SENTENCE_END, split_sentences
 from llama_index.ragkit.text.unwrapping import LIST_ITEM
 

@@ -25,8 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.text.lexical_index import LexicalIndex
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import LexicalIndex, lexical_terms
 from llama_index.ragkit.text.sentences import split_sentences
 
 __all__ = ["FEWEST_SENTENCES", "TEXTS", "Cloze", "can_measure", "cloze", "word_advantage"]

@@ -12,8 +12,7 @@ import scipy.sparse as sp
 
 from llama_index.ragkit.blas import one_blas_thread
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.vectors.approximate_neighbors import approximate_neighbors
-from llama_index.ragkit.vectors.neighbors import nearest_neighbors
+from llama_index.ragkit.vectors.neighbors import approximate_neighbors, nearest_neighbors
 from llama_index.raptor.clustering.base import Distinct, canonical, fingerprint_of, halves
 from llama_index.raptor.clustering.neighbor_graph import scaled_graph
 
@@ -32,7 +31,7 @@ class GraphClustering:
        order nor the number of threads has an influence.
     2. Each row is linked to its ``n_neighbors`` nearest rows, weighted by the local scale (:func:`scaled_graph`). They
        are exact for up to 200,000 rows; for more,
-       :func:`~llama_index.ragkit.vectors.approximate_neighbors.approximate_neighbors` finds them.
+       :func:`~llama_index.ragkit.vectors.neighbors.approximate_neighbors` finds them.
     3. Leiden (Traag, Waltman, van Eck 2019, arXiv 1810.08473) on modularity with a resolution, bisected until the mean
        size is ``target_size``, within 2 % if the graph allows it.
     4. Communities under ``min_size`` are merged into the neighbour with which they share the most edge weight.

@@ -20,8 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.vectors.nearness import Nearness, standardised
-from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
+from llama_index.ragkit.vectors.question_scores import Nearness, question_cosines, result_scores, standardised
 from llama_index.ragkit.vectors.snapshot import Mask
 from llama_index.raptor.state import RaptorState, ScoredNode
 

@@ -13,7 +13,7 @@ from pydantic import PrivateAttr
 from llama_index.ragkit import Estimate, Extraction, NodeExtractor, Steps, content_id, offload
 from llama_index.ragkit.storage.nodes import plain_text, sort_key
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.text.lexical_terms import lexical_terms
+from llama_index.ragkit.text.lexical_index import lexical_terms
 from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.sprag.documents import ChunkPlace, document_key, in_order, page_of

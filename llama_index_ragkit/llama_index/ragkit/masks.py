@@ -6,11 +6,10 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llama_index.ragkit.vectors.snapshot import Mask
-
 __all__ = ["FEW", "RecentMasks", "shown"]
 
 T = TypeVar("T")
+Mask = NDArray[np.bool_]
 FEW = 4  # masks
 
 
