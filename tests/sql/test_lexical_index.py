@@ -230,8 +230,7 @@ def test_texts_with_labels_are_scored_as_if_there_were_no_others(
         assert texts.stored.scores(question, 10, found) == dict(list(expected.items())[:10])
         (of_some,) = texts.stored.scores_of(sorted(passing)[:7], [question], found)
         assert of_some == {name: score for name, score in expected.items() if name in sorted(passing)[:7]}
-        masks = [np.array([name in passing for name in block], np.bool_) for block in texts.memory.ids]
-        assert texts.stored.full_scores([question], found)[0] == texts.memory.full_scores([question], masks)[0]
+        assert texts.stored.full_scores([question], found) == texts.memory.having(passing).full_scores([question])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -74,8 +73,7 @@ def test_texts_that_do_not_count_change_nothing(words: Words) -> None:
     some = {f"t{i}" for i in range(0, 40, 3)}
     for question in QUESTIONS:
         assert texts.stored.scores(question, 100, sorted(some)) == texts.expected(question, some)
-        masks = [np.array([name in some for name in block]) for block in texts.memory.ids]
-        assert texts.stored.full_scores([question], sorted(some))[0] == texts.memory.full_scores([question], masks)[0]
+        assert texts.stored.full_scores([question], sorted(some)) == texts.memory.having(some).full_scores([question])
     assert texts.stored.scores("net income", 100, []) == {}
     assert texts.stored.scores("net income", 100, ["nowhere"]) == {}
 

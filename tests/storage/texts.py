@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable
 from random import Random
 
-import numpy as np
 import pytest
 
 from llama_index.ragkit.sql import lexical_records, lexical_rows, lexical_search
@@ -44,10 +43,9 @@ class Texts:
         self.texts = {name: each for name, each in self.texts.items() if name not in gone} | counts
 
     def expected(self, question: str, only: set[str] | None = None) -> dict[str, float]:
-        ids = self.memory.ids
-        masks = None if only is None else [np.array([name in only for name in block], np.bool_) for block in ids]
+        counted = self.memory if only is None else self.memory.having(only)
         found: dict[str, float] = {}
-        for block, scores in zip(ids, self.memory.scores(question, masks), strict=True):
+        for block, scores in zip(counted.ids, counted.scores(question), strict=True):
             found.update({name: score for name, score in zip(block, scores.tolist(), strict=True) if score})
         return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
 
