@@ -23,9 +23,16 @@ from llama_index.ragkit.vectors.row_records import RowsView
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = [
-    "HippoRAGState", "Numbering", "PackedFacts", "fact_id", "fact_key", "fact_of", "fact_text", "facts_of",
+    "HippoRAGState",
+    "Numbering",
+    "PackedFacts",
+    "fact_id",
+    "fact_key",
+    "fact_of",
+    "fact_text",
+    "facts_of",
     "phrase_id",
-]  # fmt: skip
+]
 
 T = TypeVar("T", bound=Hashable)
 

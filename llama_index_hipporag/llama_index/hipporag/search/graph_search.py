@@ -30,9 +30,17 @@ from llama_index.ragkit.vectors.question_scores import Nearness, best_rows, resu
 from llama_index.ragkit.vectors.trust import combine, gain, lead, passage_seeds, trust
 
 __all__ = [
-    "UNTRUSTED", "WALK_WEIGHT", "GraphSearchResult", "geometric_mean", "min_max", "needs_dense", "search_many",
-    "seed_passages", "share_of_best", "walk_trust",
-]  # fmt: skip
+    "UNTRUSTED",
+    "WALK_WEIGHT",
+    "GraphSearchResult",
+    "geometric_mean",
+    "min_max",
+    "needs_dense",
+    "search_many",
+    "seed_passages",
+    "share_of_best",
+    "walk_trust",
+]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -13,9 +13,23 @@ import unicodedata
 from functools import lru_cache
 
 __all__ = [
-    "CASELESS", "HAN", "HANGUL", "HIRAGANA", "KANA", "KATAKANA", "LETTER", "MARKS", "SOUTHEAST_ASIAN", "UNSPACED",
-    "nfc", "nfkc", "normalise", "script_of", "without_format", "without_unprinted",
-]  # fmt: skip
+    "CASELESS",
+    "HAN",
+    "HANGUL",
+    "HIRAGANA",
+    "KANA",
+    "KATAKANA",
+    "LETTER",
+    "MARKS",
+    "SOUTHEAST_ASIAN",
+    "UNSPACED",
+    "nfc",
+    "nfkc",
+    "normalise",
+    "script_of",
+    "without_format",
+    "without_unprinted",
+]
 
 # Chinese characters, with radicals (as some PDF files hold them), strokes, and the marks 々 and 〇.
 HAN = "\u2e80-\u2fdf\u3005\u3007\u31c0-\u31ef\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

@@ -15,9 +15,16 @@ from llama_index.ragkit.text.characters import LETTER, script_of
 from llama_index.ragkit.text.sentences import language_of
 
 __all__ = [
-    "FUNCTION_WORDS", "function_words", "in_another_language", "is_aside", "is_date", "is_filler", "is_name",
-    "language_votes", "written_language",
-]  # fmt: skip
+    "FUNCTION_WORDS",
+    "function_words",
+    "in_another_language",
+    "is_aside",
+    "is_date",
+    "is_filler",
+    "is_name",
+    "language_votes",
+    "written_language",
+]
 
 # ISO 639-1 code -> words. English comes first because ties go to the first.
 _TEXTS = {

@@ -22,9 +22,17 @@ from llama_index.ragkit.text.packed_words import PackedPhrases, SplitPhrases
 from llama_index.ragkit.text.stems import PhraseTable, stems
 
 __all__ = [
-    "MORE_CHARACTERS", "MORE_WORDS", "MOST_PHRASES", "KnownName", "KnownNames", "Lookups", "lookups", "mentions",
-    "names_part", "possible_mentions",
-]  # fmt: skip
+    "MORE_CHARACTERS",
+    "MORE_WORDS",
+    "MOST_PHRASES",
+    "KnownName",
+    "KnownNames",
+    "Lookups",
+    "lookups",
+    "mentions",
+    "names_part",
+    "possible_mentions",
+]
 
 _LONGEST = 14  # maximum units of a phrase
 _MOST_UNITS = 1_000  # most units of a question that are searched for names; a longer text is a document

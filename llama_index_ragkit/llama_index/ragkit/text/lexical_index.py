@@ -33,10 +33,22 @@ from llama_index.ragkit.text.sentences import split_sentences
 from llama_index.ragkit.text.stems import stems
 
 __all__ = [
-    "BM25_B", "BM25_K1", "NOT_KNOWN", "AlignedWords", "FullScore", "LexicalIndex", "QuestionStems", "full_score",
-    "length_norms", "lexical_terms", "question_stems", "question_terms", "scores_of_few", "stem_scores",
+    "BM25_B",
+    "BM25_K1",
+    "NOT_KNOWN",
+    "AlignedWords",
+    "FullScore",
+    "LexicalIndex",
+    "QuestionStems",
+    "full_score",
+    "length_norms",
+    "lexical_terms",
+    "question_stems",
+    "question_terms",
+    "scores_of_few",
+    "stem_scores",
     "stem_weight",
-]  # fmt: skip
+]
 
 _RUN = re.compile(f"[{UNSPACED}]+|[^\\s{UNSPACED}]+")
 _UNSPACED = re.compile(f"[{UNSPACED}]")

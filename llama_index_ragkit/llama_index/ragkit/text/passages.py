@@ -10,8 +10,13 @@ from llama_index.ragkit.text.headings import split_heading
 from llama_index.ragkit.text.unwrapping import unwrap
 
 __all__ = [
-    "PassageText", "read_passage", "repeated_lines", "without_lines", "without_mail_headers", "without_print_lines",
-]  # fmt: skip
+    "PassageText",
+    "read_passage",
+    "repeated_lines",
+    "without_lines",
+    "without_mail_headers",
+    "without_print_lines",
+]
 
 _EMPHASIS = re.compile(r"(\*{1,3})(\S(?:.{0,200}?\S)?)\1")
 _LINE = re.compile(r"[^\r\n\x0b\x0c\x85\u2028\u2029]+")

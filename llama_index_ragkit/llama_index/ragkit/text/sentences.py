@@ -26,9 +26,14 @@ from sentencex import segment  # type: ignore[import-untyped]
 from llama_index.ragkit.text.characters import script_of
 
 __all__ = [
-    "LINE_END", "SENTENCE_END", "language_of", "sentence_spans", "sentences_within", "speech_spans",
+    "LINE_END",
+    "SENTENCE_END",
+    "language_of",
+    "sentence_spans",
+    "sentences_within",
+    "speech_spans",
     "split_sentences",
-]  # fmt: skip
+]
 
 _MARKS, _CLOSING = ".!?…।؟。！？", "[\"'”’»)\\]]*"
 

@@ -14,9 +14,17 @@ from llama_index.ragkit.text.characters import CASELESS, UNSPACED, script_of
 from llama_index.ragkit.text.packed_words import SplitPhrases
 
 __all__ = [
-    "PhraseTable", "StemmedPhrases", "all_stems", "ends_of", "language_bit", "part_ends", "stem_masks", "stemmed",
-    "stems", "without_particles",
-]  # fmt: skip
+    "PhraseTable",
+    "StemmedPhrases",
+    "all_stems",
+    "ends_of",
+    "language_bit",
+    "part_ends",
+    "stem_masks",
+    "stemmed",
+    "stems",
+    "without_particles",
+]
 
 # ISO 639-1 code -> name of the Snowball algorithm. Ukrainian has none; the Russian one removes most of its endings.
 _SNOWBALL = {

@@ -51,9 +51,16 @@ from llama_index.ragkit.vectors.row_buffer import Record, check_finite
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
 __all__ = [
-    "FORMAT_VERSION", "MARKER", "decode", "encode", "entry_of", "identity", "is_persisted_matrix", "read",
+    "FORMAT_VERSION",
+    "MARKER",
+    "decode",
+    "encode",
+    "entry_of",
+    "identity",
+    "is_persisted_matrix",
+    "read",
     "write_atomically",
-]  # fmt: skip
+]
 
 MARKER = "llama_index.ragkit.MatrixVectorStore"
 FORMAT_VERSION = 1

@@ -22,9 +22,23 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 __all__ = [
-    "Doubles", "Floats", "Order", "Rows", "all_cosines", "approximate", "cosines", "error_bound", "inverse_norms",
-    "largest", "mmr", "opaque_rows", "pair_cosines", "squared_norms", "top_k", "unit_rows",
-]  # fmt: skip
+    "Doubles",
+    "Floats",
+    "Order",
+    "Rows",
+    "all_cosines",
+    "approximate",
+    "cosines",
+    "error_bound",
+    "inverse_norms",
+    "largest",
+    "mmr",
+    "opaque_rows",
+    "pair_cosines",
+    "squared_norms",
+    "top_k",
+    "unit_rows",
+]
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

@@ -15,9 +15,18 @@ from llama_index.ragkit.vectors.snapshot import Snapshot
 from llama_index.ragkit.vectors.trust import lexical_share
 
 __all__ = [
-    "LEXICAL_WEIGHT", "NEAREST", "Nearness", "best_rows", "hybrid_nearness", "question_cosines", "result_scores",
-    "sorted_rows", "squashed", "standardised", "with_words",
-]  # fmt: skip
+    "LEXICAL_WEIGHT",
+    "NEAREST",
+    "Nearness",
+    "best_rows",
+    "hybrid_nearness",
+    "question_cosines",
+    "result_scores",
+    "sorted_rows",
+    "squashed",
+    "standardised",
+    "with_words",
+]
 
 LEXICAL_WEIGHT = 0.5
 """The default weight of the lexical part in all methods, for a usual question."""

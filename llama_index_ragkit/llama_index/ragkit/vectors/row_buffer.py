@@ -18,9 +18,19 @@ from llama_index.ragkit.vectors.kernels import Doubles, Floats, Rows, squared_no
 from llama_index.ragkit.vectors.row_records import OVERWRITTEN, NewestRows, Record, StoredRecords
 
 __all__ = [
-    "Codes", "Column", "Lease", "LeasedRows", "Leases", "Line", "Record", "Storage", "Vectors", "as_records",
-    "as_vectors", "check_finite",
-]  # fmt: skip
+    "Codes",
+    "Column",
+    "Lease",
+    "LeasedRows",
+    "Leases",
+    "Line",
+    "Record",
+    "Storage",
+    "Vectors",
+    "as_records",
+    "as_vectors",
+    "check_finite",
+]
 
 Codes = npt.NDArray[np.int32]
 Storage = Literal["float32", "float16"]  # data type of stored vectors

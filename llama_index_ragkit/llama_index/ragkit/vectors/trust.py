@@ -70,9 +70,19 @@ from llama_index.ragkit.text.lexical_index import NOT_KNOWN, FullScore
 from llama_index.ragkit.vectors.kernels import largest
 
 __all__ = [
-    "FLOOR", "NEAREST_POWER", "PASSAGE_SEEDS", "combine", "cosine_trust", "gain", "lead", "lexical_share",
-    "passage_seeds", "rarity", "trust", "word_evidence",
-]  # fmt: skip
+    "FLOOR",
+    "NEAREST_POWER",
+    "PASSAGE_SEEDS",
+    "combine",
+    "cosine_trust",
+    "gain",
+    "lead",
+    "lexical_share",
+    "passage_seeds",
+    "rarity",
+    "trust",
+    "word_evidence",
+]
 
 Doubles = NDArray[np.float64]
 
