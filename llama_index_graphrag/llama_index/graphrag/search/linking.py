@@ -7,7 +7,7 @@ and D_e the chunks that name e:
     s_c = sum over the entities e of c of a_e / |D_e|        share of chunk c, scaled so that the best is 1
 
 An entity that is everywhere says little about where to look, so its activation is shared among all its chunks. Shares
-are added to nearness as far as they can be trusted, see :mod:`llama_index.ragkit.vectors.walk_trust`.
+are added to nearness as far as they can be trusted, see :mod:`llama_index.ragkit.vectors.trust`.
 
 Source: none of the published searches mixes both; microsoft/graphrag ranks chunks only by entities.
 """
