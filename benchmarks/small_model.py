@@ -97,7 +97,7 @@ def is_garbage(item: Sequence[str], about: str, of_names: bool) -> bool:
     if any(count > _MOST_TIMES for count in times.values()):
         return True
     lacking = TextWords(_EXAMPLE)
-    return any(words.share(end) < _LEAST or any(lacking.has_any(w) for w in words.lacking(end)) for end in ends)
+    return any(words.share(end) < _LEAST or any(lacking.has_all(w) for w in words.lacking(end)) for end in ends)
 
 
 # -- the steps ------------------------------------------------------------------------------------------------

@@ -28,8 +28,8 @@ def same(case: Case, one, other) -> None:
     for question in ("silk from Lyon", "engine", "漢字"):
         ours, theirs = sorted(ask(one, question, 40)), sorted(ask(other, question, 40))
         assert [text for text, _ in ours] == [text for text, _ in theirs]
-        # sums of floats depend on the order of growth
-        assert [score for _, score in ours] == pytest.approx([score for _, score in theirs], abs=2e-6)
+        # Sums of floats depend on the order of growth; GEM-RAG rounds them to six places, and takes small differences.
+        assert [score for _, score in ours] == pytest.approx([score for _, score in theirs], abs=1e-4)
     assert {d: len(i.node_ids) for d, i in one.ref_doc_info.items()} == {
         d: len(i.node_ids) for d, i in other.ref_doc_info.items()
     }
@@ -38,6 +38,7 @@ def same(case: Case, one, other) -> None:
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kept=documents, gone=documents, random=st.randoms(use_true_random=False))
 @example(kept={"a": ["silk"], "b": ["Ελλάδα"]}, gone={"a": ["loom"]}, random=Random(1))  # two chunks of one score
+@example(kept={"a": ["cards", "cards loom cards", "loom engine cards cards"]}, gone={"a": ["loom"]}, random=Random(1))
 def test_growth_in_any_order_and_deletes_equal_one_build(case: Case, kept, gone, random):
     at_once = case.build([node for name in sorted(kept) for node in nodes(name, kept[name])])
     grown = case.build()

@@ -165,7 +165,7 @@ def bouncer(database: str, tmp_path: Path) -> Iterator[str]:
     nobody: dict[str, Any] = {"user": "nobody"} if os.getuid() == 0 else {}
     running = subprocess.Popen([program, "-q", str(folder / "ini")], **nobody)
     try:
-        for _ in range(100):
+        for _ in range(600):  # half a minute, on a busy machine
             with socket.socket() as tried:
                 if tried.connect_ex(("127.0.0.1", port)) == 0:
                     break
