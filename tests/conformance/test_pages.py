@@ -1,6 +1,5 @@
 """The test classes of the documentation pass, as a reader would run them."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,12 +9,22 @@ from _pytest.assertion.rewrite import AssertionRewritingHook
 from tests.page_types import module
 from tests.pages import ROOT
 from tests.preamble import PREAMBLE
+from tests.processes import Worker
 
 from llama_index.ragkit.testing import index_kit, store_kit
 
 # By default a write is ended at every call and in every way; test_faults_catch.py does that, and test_faults.py has all
 # indexes.
 FEWER_POINTS = "\nfrom llama_index.ragkit.testing import index_kit\n\nindex_kit.FaultTests.points = 1\n"
+
+PROGRAM = """
+import os, sys
+import pytest
+
+os.chdir(sys.argv[1])
+options = ["-q", "-p", "no:cacheprovider", "--rootdir=.", "-k", "not ends_early or kill-insert"]
+sys.exit(pytest.main([*options, "test_page.py"]))
+"""
 
 
 @pytest.mark.slow
@@ -24,18 +33,10 @@ def test_the_classes_of_a_page_pass(page: str, classes: int, tmp_path: Path):
     code = module(ROOT / "docs" / page)
     assert code.count("class Test") == classes
     (tmp_path / "test_page.py").write_text(PREAMBLE + code + FEWER_POINTS, encoding="utf-8")
-    run = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=."),
-            *("-k", "not ends_early or kill-insert", "test_page.py"),
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stdout[-5000:] + run.stderr
-    assert "passed" in run.stdout
+    with Worker(PROGRAM, str(tmp_path)) as worker:
+        said = worker.communicate()
+    assert worker.returncode == 0, said[-5000:]
+    assert "passed" in said
 
 
 def test_the_root_of_ragkit_does_not_bring_the_kit_or_pytest():
