@@ -5,7 +5,7 @@ repository and against small packages with one deliberate violation each.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -18,17 +18,25 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Every module that a file imports: at its top, inside a function, or for type checkers alone."""
-    for node in ast.walk(parse(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+@cache
+def import_nodes(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Every import of a file: at its top, inside a function, or for type checkers alone."""
+    return [node for node in ast.walk(parse(path)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@cache
+def imports(path: Path) -> list[str]:
+    """Every module that a file imports."""
+    found = []
+    for node in import_nodes(path):
+        names = [alias.name for alias in node.names]
+        if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             module = node.module or ""
-            yield module
             # A name may be a module itself.
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            names = [module, *(f"{module}.{name}" for name in names)]
+        found += names
+    return found
 
 
 def modules(package: Path) -> dict[str, Path]:
@@ -52,7 +60,7 @@ def file_graph(*packages: Path) -> dict[str, set[str]]:
         if path.name == "__init__.py":
             continue
         targets = {target for target in imports(path) if target in known and target not in faces}
-        for node in ast.walk(parse(path)):
+        for node in import_nodes(path):
             if isinstance(node, ast.ImportFrom) and node.module in faces:
                 targets |= {faces[node.module][a.name] for a in node.names if a.name in faces[node.module]}
         graph[name] = targets - {name}
