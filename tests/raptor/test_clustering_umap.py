@@ -1,3 +1,4 @@
+import os
 import warnings
 from importlib.util import find_spec
 
@@ -100,20 +101,27 @@ def test_golden_section_needs_few_fits_and_finds_planted_k(monkeypatch: pytest.M
     assert len(fits) == len(set(fits)) <= 13
 
 
-@pytest.mark.slow
+def quality(clusters: list[np.ndarray], labels: np.ndarray) -> float:
+    return float(adjusted_rand_score(labels, labels_of(clusters, len(labels))))
+
+
+# What the published procedure finds of the vectors below.
+PUBLISHED_CLUSTERS, PUBLISHED_QUALITY = 20, 1.0
+
+
 def test_both_clusterings_are_no_worse_than_the_published_procedure() -> None:
     vectors, labels = planted(20, 10, dim=32, noise=0.6)
+    as_many = GraphClustering(target_size=len(vectors) / PUBLISHED_CLUSTERS)
+    assert quality(as_many.cluster(vectors), labels) >= PUBLISHED_QUALITY
+    assert quality(UMAPGMMClustering().cluster(vectors), labels) >= PUBLISHED_QUALITY - 0.1  # UMAP's chance
 
-    def quality(clusters: list[np.ndarray]) -> float:
-        return float(adjusted_rand_score(labels, labels_of(clusters, len(labels))))
 
+@pytest.mark.skipif(os.environ.get("GRID") != "whole", reason="umap-learn compiles itself for half a minute")
+def test_the_quality_of_the_published_procedure() -> None:
+    vectors, labels = planted(20, 10, dim=32, noise=0.6)
     with one_blas_thread:
         clusters = published_clusters(vectors)
-    published = quality(clusters)
-    as_many = GraphClustering(target_size=len(vectors) / len(clusters))
-    assert quality(as_many.cluster(vectors)) >= published
-    assert quality(UMAPGMMClustering().cluster(vectors)) >= published - 0.1  # UMAP's chance
-    assert published > 0.3
+    assert (len(clusters), quality(clusters, labels)) == (PUBLISHED_CLUSTERS, PUBLISHED_QUALITY)
 
 
 @pytest.mark.parametrize(
