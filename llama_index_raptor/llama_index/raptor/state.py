@@ -38,11 +38,13 @@ class RaptorState:
     def leaf_rows(self) -> dict[str, NDArray[np.intp]]:
         """For each summary of the tree, the sorted rows of its leaves in `chunks`."""
         rows: dict[str, NDArray[np.intp]] = {}
-        for name, summary in sorted(self.tree.summaries.items(), key=lambda item: item[1].level):
-            leaves = [child for child in summary.children if child not in rows]
-            own = self.chunks.rows_of(leaves)
+        summaries = self.tree.summaries
+        leaves = [child for each in summaries.values() for child in each.children if child not in summaries]
+        place = dict(zip(leaves, self.chunks.rows_of(leaves).tolist(), strict=True))  # one look-up for all
+        for name, summary in sorted(summaries.items(), key=lambda item: item[1].level):
+            own = [row for child in summary.children if (row := place.get(child, -1)) >= 0]
             below = [rows[child] for child in summary.children if child in rows]
-            rows[name] = np.unique(np.concatenate([own[own >= 0], *below]))
+            rows[name] = np.unique(np.concatenate([np.array(own, np.intp), *below]))
         return rows
 
     @property

@@ -141,15 +141,13 @@ class TreeRows:
         children = {child for part in (new, removed) for summary in part.values() for child in summary.children}
         rows = yield from self.of(sorted(children.union(new) - removed.keys()))
         roots = [node for node, row in rows.items() if not row["parents"]]
-        for name, summary in removed.items():
-            for row in (rows[child] for child in summary.children if child in rows):
-                row["parents"] = [parent for parent in row["parents"] if parent != name]
         for name, summary in new.items():
             rows[name] = _row(summary.level, list(summary.children), rows[name]["parents"] if name in rows else [])
+        above = Tree.of(new).parents
+        rows |= {child: _row(0, [], []) for child in above if child not in rows}
+        for node, row in rows.items():
+            row["parents"] = sorted({*row["parents"], *above.get(node, ())} - removed.keys())
         for name, summary in sorted(new.items(), key=lambda item: item[1].level):
-            for child in summary.children:
-                row = rows.setdefault(child, _row(0, [], []))
-                row["parents"] = sorted({*row["parents"], name})
             rows[name]["chunks"] = sum(rows[child]["chunks"] for child in summary.children)
         yield from self._put(rows)
         yield from self._records.delete(_ROOTS, [node for node in roots if rows[node]["parents"]])

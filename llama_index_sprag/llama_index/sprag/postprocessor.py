@@ -119,7 +119,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
             headers = {key: header_of_segment(entry.title, entry.summary) for key, entry in entries.items()}
 
         def fetch(node_ids: Sequence[str]) -> Steps[dict[str, BaseNode]]:
-            found = {i: best[i].node for i in node_ids if i in best}
+            found = {i: best[i].node.model_copy(deep=True) for i in node_ids if i in best}
             return found | (yield from self._fetch([i for i in node_ids if i not in found]))
 
         found = yield from segment_results(segments, fetch, headers)

@@ -197,10 +197,13 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
 
     def _with_considered(self, state: SpRAGState, rankings: Sequence[RankedChunks]) -> Steps[SpRAGState]:
         """A state with the documents from which segments are taken; their number depends on their lengths."""
-        read: list[str] | None = None
-        while read != (considered := documents_considered(rankings, state.place, self.options, state.documents)):
-            read = considered
+        read: list[str] = []
+        is_final = False
+        while not is_final:
+            considered = documents_considered(rankings, state.place, self.options, state.documents)
+            is_final = considered == read or all(key in state.documents for key in considered)
             state = yield from self._builder.with_documents(state, considered, self.selection)
+            read = considered
         return state
 
     def _texts(self, bundle: QueryBundle) -> Steps[tuple[list[str], str]]:

@@ -6,7 +6,7 @@ from typing import Any
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
 from llama_index.ragkit import Steps, content_id
-from llama_index.ragkit.index.results import fresh
+from llama_index.ragkit.index.results import fetched, fresh
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.sprag.segment_search import FoundSegment
 from llama_index.sprag.segments.joining import Piece, joined_text
@@ -30,7 +30,8 @@ def segment_results(
 ) -> Steps[list[tuple[FoundSegment, NodeWithScore]]]:
     """The nodes of segments, without those whose chunks another index has deleted.
 
-    `headers` are the beginnings of the texts of segments, by document; None for none.
+    `fetch` gives new node objects, which become results. `headers` are the beginnings of the texts of segments, by
+    document; None for none.
     """
     known = yield from fetch(list(dict.fromkeys(chunk for segment in segments for chunk in segment.chunks)))
     joined = [chunk for segment in segments if len(segment.chunks) > 1 for chunk in segment.chunks if chunk in known]
@@ -43,7 +44,7 @@ def segment_results(
             continue
         header = (headers or {}).get(segment.document, "")
         if len(nodes) == 1 and not header:
-            results.append((segment, fresh(nodes[0], segment.score)))
+            results.append((segment, fetched(nodes[0], segment.score)))
             continue
         node = _segment_node(segment, nodes, texts, header)
         results.append((segment, NodeWithScore(node=node, score=float(segment.score))))

@@ -11,7 +11,7 @@ from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["LOOKED_AT_PER_RESULT", "Scored", "deepened", "fit_tokens", "fresh", "take_nodes"]
+__all__ = ["LOOKED_AT_PER_RESULT", "Scored", "deepened", "fetched", "fit_tokens", "fresh", "take_nodes"]
 
 LOOKED_AT_PER_RESULT = 4  # nodes fetched per requested node, since a token budget may exclude some
 Scored = tuple[str, float]  # an id and its score
@@ -21,6 +21,14 @@ Ranked = TypeVar("Ranked", bound=tuple[Any, ...])
 def fresh(node: BaseNode, score: float) -> NodeWithScore:
     """A result with a deep copy of a node."""
     return NodeWithScore(node=node.model_copy(deep=True), score=float(score))
+
+
+def fetched(node: BaseNode, score: float) -> NodeWithScore:
+    """A result with a node that was just read: a document store makes a new node for each call, but nested metadata are
+    shared.
+    """
+    node.metadata = deepcopy(node.metadata)
+    return NodeWithScore(node=node, score=float(score))
 
 
 def fit_tokens(results: Iterable[NodeWithScore], token_budget: int | None) -> list[NodeWithScore]:
@@ -96,9 +104,7 @@ def take_nodes(
         tokens = 0 if left is None else count_tokens(node.get_content(metadata_mode=MetadataMode.LLM))
         if left is None or tokens <= left:
             left = None if left is None else left - tokens
-            # A document store creates a new node for each call, but nested metadata are shared.
-            node.metadata = deepcopy(node.metadata)
-            kept.append(NodeWithScore(node=node, score=float(score)))
+            kept.append(fetched(node, score))
         # Stop before requesting one more entry, which may take a whole search.
         if len(kept) == top_k or left == 0 or looked_at == LOOKED_AT_PER_RESULT * top_k:
             break

@@ -12,7 +12,7 @@ import os
 import weakref
 import zlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from itertools import pairwise
 from typing import Any
 
@@ -185,7 +185,7 @@ class _Encoder:
 
     def __init__(self, collections: Mapping[str, Mapping[str, Value]]) -> None:
         self._collections = {
-            name: mapping.copy() if isinstance(mapping, _FileMapping) else list(mapping.items())
+            name: mapping.copy() if isinstance(mapping, _FileMapping) else dict(mapping)
             for name, mapping in list(collections.items())
         }
         self.arrays: dict[str, NDArray[Any]] = {}
@@ -232,8 +232,8 @@ class _Encoder:
         yield b"}"
 
 
-def _entries(mapping: _FileMapping | Sequence[tuple[str, Value]]) -> Iterator[tuple[int, bytes]]:
-    return mapping.encoded() if isinstance(mapping, _FileMapping) else (_encoded(*entry) for entry in mapping)
+def _entries(mapping: _FileMapping | dict[str, Value]) -> Iterator[tuple[int, bytes]]:
+    return mapping.encoded() if isinstance(mapping, _FileMapping) else (_encoded(*entry) for entry in mapping.items())
 
 
 def _names_of(number: int) -> list[str]:

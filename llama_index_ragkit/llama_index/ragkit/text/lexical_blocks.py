@@ -144,7 +144,7 @@ class PostingBlock:
         rows, out = _renumbered(self.rows, kept)
         starts = _moved(self.starts, out)
         used = np.diff(starts) > 0
-        new_row = np.cumsum(kept) - 1
+        new_row, new_column = np.cumsum(kept) - 1, np.cumsum(used) - 1
         return PostingBlock(
             ids=tuple(compress(self.ids, kept.tolist())),
             by_id=new_row[self.by_id[kept[self.by_id]]].astype(np.int32),
@@ -155,6 +155,7 @@ class PostingBlock:
             lengths=self.lengths[kept],
             counted=self.counted[kept],
             by_stem={language: found.only(used) for language, found in list(self.by_stem.items())},
+            of_program=[[int(new_column[column]) for column in columns if used[column]] for columns in self.of_program],
         )
 
     def having(self, ids: Collection[str]) -> NDArray[np.bool_]:

@@ -120,7 +120,7 @@ class NewestRows:
         """The row of an id."""
         row = self._own.get(row_id, -1)
         if row < 0:
-            row = int(self._stored.places_of([row_id])[0])
+            row = int(self.rows_of([row_id])[0])
         return default if row < 0 else row
 
     def rows_of(self, ids: Sequence[str]) -> NDArray[np.intp]:

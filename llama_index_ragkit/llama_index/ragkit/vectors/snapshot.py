@@ -220,10 +220,14 @@ class Snapshot(ShortRepr):
             )
         return rows
 
+    def _known_row(self, row_id: str) -> int:
+        row = self._locate(row_id)
+        return row if row >= 0 else int(self._known([row_id])[0])
+
     def row_of(self, row_id: str) -> int:
         """Row of an id; StorageError if there is none."""
-        self._known([row_id])
-        return int(self.rows_of([row_id])[0])
+        row = self._known_row(row_id)
+        return row if self._live is None else int(np.searchsorted(self._live, row))
 
     def vectors_of(self, ids: Sequence[str]) -> Floats:
         """Vectors of the ids in their order, a float32 copy, shape (len(ids), dim); StorageError if one is missing."""
@@ -231,7 +235,7 @@ class Snapshot(ShortRepr):
 
     def record_of(self, row_id: str) -> Record:
         """The record of an id; StorageError if there is no such row."""
-        return self._line.records[int(self._known([row_id])[0])]
+        return self._line.records[self._known_row(row_id)]
 
     def metadata_of(self, row_id: str) -> dict[str, Any]:
         """A copy of the metadata of an id; StorageError if there is no such row."""
