@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import IntegrityError
 from tests.processes import Worker
 
@@ -237,6 +237,16 @@ def test_an_unusable_file_is_a_storage_error(tmp_path: Path) -> None:
     engine = make_engine(f"sqlite:///{tmp_path}/x.db")
     with pytest.raises(StorageError, match=r"x\.db"), reading(engine):
         pass
+
+
+def test_a_full_disk_is_a_storage_error_and_nothing_of_the_write_stays(tmp_path: Path) -> None:
+    engine = make_engine(f"sqlite:///{tmp_path}/x.db")
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 40"))
+    store = SQLKVStore(engine)
+    store.put("a", {"v": 1})
+    with pytest.raises(StorageError, match=r"x\.db cannot be used: database or disk is full"):
+        store.put_all([("a", {"v": 2}), ("b", {"v": "x" * 10**6})])
+    assert store.get_all() == {"a": {"v": 1}}
 
 
 def test_a_foreign_key_is_checked(tmp_path: Path) -> None:

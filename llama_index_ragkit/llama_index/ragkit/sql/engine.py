@@ -1,6 +1,7 @@
 """SQLAlchemy engines for the databases that these packages store in: SQLite files and PostgreSQL."""
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
@@ -366,9 +367,10 @@ def _errors(engine: Engine, *, writes: bool = False) -> Iterator[None]:
         yield
     except PoolTimeoutError as error:
         raise _all_taken(engine.url) from error
-    except SQLAlchemyError as error:
-        if writes and isinstance(error, DBAPIError) and _is_forbidden(error.orig):
-            reason = _reason(engine.url, error.orig).strip().partition("\n")[0]
+    except (SQLAlchemyError, sqlite3.Error) as error:  # `SQLKVStore` uses the connections of SQLite themselves
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        if writes and _is_forbidden(cause):
+            reason = _reason(engine.url, cause).strip().partition("\n")[0]
             raise ReadOnlyError(
                 f"The database {shown_url(engine.url)} can only be read here: {reason}. Write to it as a user who may, "
                 "on the primary server, or where its folder is writable."
