@@ -3,8 +3,10 @@
 import asyncio
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from typing import Any
 
 import pytest
@@ -18,8 +20,9 @@ from llama_index.llms.openai_like import OpenAILike
 from tests.llm_server import Asked, LLMServer, Reply
 from tests.ragkit.llm_cases import GOOD, KEY, PROMPT, QUICK, Facts, like, script
 
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.llm.completion import complete
+from llama_index.ragkit.llm.context_window import limited, prompt_room
 from llama_index.ragkit.llm.json.output import parse_json, parse_model
 from llama_index.ragkit.steps import arun_steps, run_steps
 
@@ -176,3 +179,94 @@ def test_a_program_that_writes_into_its_prompt_gets_a_copy() -> None:
         assert seen[-1].output_parser is not None
         assert prompt.output_parser is None
         assert PROMPT.output_parser is None
+
+
+# -- what a server refuses ---------------------------------------------------------------------------------
+
+_TOOLS_REFUSED = [
+    (400, "tools are not supported by this model"),
+    (500, "tools param requires --jinja flag"),
+    (404, "No endpoints found that support tool use"),
+]
+
+
+@pytest.mark.parametrize(("status", "told"), _TOOLS_REFUSED)
+def test_a_model_whose_server_refuses_functions_is_asked_for_text(status: int, told: str, drive: Any) -> None:
+    def answer(asked: Asked) -> Reply | str:
+        return Reply(told, status=status) if asked.body.get("tools") else GOOD
+
+    with LLMServer(answer) as server:
+        llm = like(server, is_function_calling_model=True, reuse_client=False)
+        for _ in range(2):
+            found = drive(complete(llm, PROMPT, parse=parse_facts, retry=QUICK, output_cls=Facts, text="t"))
+            assert found == Facts(a=["x"])
+        assert [bool(asked.body.get("tools")) for asked in server.asked] == [True, False, False]
+
+
+@pytest.mark.parametrize("refused", ["tools", "max_tokens"])
+def test_a_refusal_is_answered_although_another_worker_has_met_it_first(refused: str) -> None:
+    first = threading.Event()
+
+    def answer(asked: Asked) -> Reply | str:
+        if asked.body.get(refused):
+            if "late" in asked.prompt:
+                first.wait(10)
+            return Reply(f"{refused} is not supported with this model", status=400)
+        return GOOD
+
+    with LLMServer(answer) as server:
+        llm = like(server, is_function_calling_model=refused == "tools")
+
+        def ask(text: str) -> Facts:
+            steps = complete(
+                llm, PROMPT, parse=parse_facts, retry=QUICK, output_cls=Facts, reply_tokens=64, text=text
+            )
+            return run_steps(steps)
+
+        with ThreadPoolExecutor() as pool:
+            late = pool.submit(ask, "late")
+            while not server.asked:
+                time.sleep(0.01)
+            assert ask("soon") == Facts(a=["x"])
+            first.set()
+            assert late.result() == Facts(a=["x"])
+
+
+class Exhausted(Slow):
+    """A client whose replies have run out."""
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return CompletionResponse(text=next(iter(())))
+
+
+def test_an_llm_that_raises_stop_iteration_fails_in_a_thread_too() -> None:
+    steps = complete(Exhausted(), PROMPT, parse=parse_json, retry=QUICK, text="t")
+    with pytest.raises(ExtractionError, match="StopIteration"):
+        asyncio.run(asyncio.wait_for(arun_steps(steps), 10))
+
+
+class WithClient(Slow):
+    """A model with a bound, which makes its client when it is first needed."""
+
+    max_tokens: int = 512
+
+    @cached_property
+    def client(self) -> object:
+        return object()
+
+
+def test_a_model_that_has_made_its_client_meanwhile_is_copied_again() -> None:
+    llm = WithClient()
+    before = limited(llm, 64)
+    client = llm.client
+    after = limited(llm, 64)
+    assert after is not before
+    assert vars(after)["client"] is client
+    assert limited(llm, 64) is after
+
+
+def test_the_room_of_a_prompt_with_functions_is_measured_without_its_texts() -> None:
+    prompt = PromptTemplate("Read {text}.", function_mappings={"text": lambda **given: given["text"]})
+    plain = PromptTemplate("Read {text}.")
+    assert prompt_room(Slow(), prompt, 100) == prompt_room(Slow(), plain, 100)

@@ -71,6 +71,8 @@ MODES: tuple[str, ...] = get_args(Mode)
 _DEFAULT_RETRY = RetryPolicy()
 _LONGEST_REASON = 500  # characters; a failing proxy may reply with a whole HTML page
 _ABOUT_BOUNDS = re.compile("max_|token|context|temperature|maxLength|maxItems|minItems", re.IGNORECASE)
+# llama.cpp refuses functions with status 500, and OpenRouter with 404.
+_ABOUT_TOOLS = re.compile(r"\btools?\b|tool_|--jinja|function.call|response_format|json_schema", re.IGNORECASE)
 _FOR_EVERY_CALL = re.compile("max_completion_tokens|support|temperature|maxLength|maxItems|minItems", re.IGNORECASE)
 # LLMs that say they have functions or schemas, and whose server refused them; LLMs that think for longer than a reply
 # may be, or whose server refused bounds; and LLMs that may be such.
@@ -281,7 +283,9 @@ class Asking(Generic[T]):
 
     # -- one attempt ------------------------------------------------------------------------------------
 
-    @property
+    # What a request is sent with is found once: what other workers learn of the model meanwhile does not change it.
+
+    @cached_property
     def _is_bare(self) -> bool:
         """Whether no bounds are sent: of a reply, of its schema, of the temperature."""
         return self.bare or _unbounded.get(id(self.llm)) is self.llm
@@ -329,7 +333,7 @@ class Asking(Generic[T]):
                 return _cut_json(error)
         return (yield from _called(llm, llm.predict, llm.apredict, prompt, **given))
 
-    @property
+    @cached_property
     def _structure(self) -> Mode:
         """How this attempt asks: "auto" asks by structure only for as long as no reply was rejected."""
         if self.mode != "auto":
@@ -345,8 +349,9 @@ class Asking(Generic[T]):
             is_bounded = not self._is_bare and (self._model is not self.llm or self._structure != "text")
             if is_bounded and _ABOUT_BOUNDS.search(str(error)):
                 return replace(self, bare=True)
-            if self.mode == "auto" and self._structure != "text":
-                return replace(self, mode="text")
+        is_structured = self.mode == "auto" and self._structure != "text"
+        if is_structured and (is_refused(error) or _ABOUT_TOOLS.search(str(error))):
+            return replace(self, mode="text")
         return None
 
     def _smaller(self, most: int) -> "Asking[T] | None":
@@ -391,7 +396,7 @@ class Asking(Generic[T]):
         """What this model could write for this prompt before: "json" or "lines"; "" if nothing is known."""
         return _forms.get(id(self.llm), {}).get(prompt_version(self.prompt), "")
 
-    @property
+    @cached_property
     def _lines(self) -> BasePromptTemplate | None:
         """The prompt for an answer in lines, if this attempt asks for lines."""
         if self.mode == "lines" or (self.mode == "auto" and self._structure == "text" and self._form != "json"):
@@ -537,11 +542,19 @@ def _called(
     """A call of a model; where its asynchronous method would block the event loop, the synchronous one in a thread."""
 
     async def in_thread(*args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(fn, *args, **kwargs)
+        return await asyncio.to_thread(_without_stop, partial(fn, *args, **kwargs))
 
     method = "achat" if llm.metadata.is_chat_model else "acomplete"
     blocks = isinstance(llm, CustomLLM) and _owner(llm, method) is CustomLLM
     return call(fn, in_thread if blocks else afn, *args, **kwargs)
+
+
+def _without_stop(fn: Callable[[], R]) -> R:
+    """The result of a function; a `StopIteration`, which no thread can hand to an event loop, is another error."""
+    try:
+        return fn()
+    except StopIteration as error:
+        raise RuntimeError("The LLM raised StopIteration.") from error
 
 
 def _owner(llm: LLM, method: str) -> type | None:

@@ -105,7 +105,7 @@ def limited(llm: LLM, reply_tokens: int | None, *, left: int | None = None, warm
     copies = _copies.setdefault(id(llm), {})
     copy = copies.get((most, warmer))
     # A copy is kept for its clients, as long as the model is as it was.
-    if copy is None or any(vars(copy)[name] is not own for name, own in vars(llm).items() if name not in update):
+    if copy is None or any(vars(copy).get(name, ...) is not own for name, own in vars(llm).items() if name not in update):
         copy = copies[most, warmer] = llm.model_copy(update=update)
     return copy
 
@@ -268,7 +268,9 @@ def prompt_room(llm: LLM | None, prompt: BasePromptTemplate, reply_tokens: int, 
     window = None if llm is None else window_of(llm)
     if llm is None or window is None:
         return _UNLIMITED
-    wordings = [each.format(llm=llm, **given) for each in (prompt, in_lines(prompt)) if each is not None]
+    names = [*prompt.template_vars, *(prompt.template_var_mappings or ())]
+    shown = {**{name: f"{{{name}}}" for name in names}, **given}  # functions of a prompt may need each variable
+    wordings = [each.format(llm=llm, **shown) for each in (prompt, in_lines(prompt)) if each is not None]
     fixed = max(_counted(wording, get_tokenizer()) for wording in wordings)
     fixed += TAG_TOKENS + _CORRECTION_TOKENS + count_tokens(getattr(llm, "system_prompt", None) or "")
     if llm.metadata.is_function_calling_model or getattr(llm, "should_use_structured_outputs", False):
