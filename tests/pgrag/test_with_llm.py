@@ -219,10 +219,10 @@ def test_an_estimate_counts_the_texts_that_verification_embeds():
 
 @pytest.mark.parametrize("how", ["sync", "async"])
 def test_key_points_come_from_the_model_or_are_the_question(how: str, caplog):
-    broken = [False]
+    broken: list[Reply | str] = []
 
     def script(asked: Asked):
-        return Reply("no", status=400) if broken[0] and kind(asked) == "points" else answer(asked)
+        return broken[0] if broken and kind(asked) == "points" else answer(asked)
 
     with LLMServer(script) as server:
         llm = client(server.url)
@@ -238,9 +238,11 @@ def test_key_points_come_from_the_model_or_are_the_question(how: str, caplog):
         )
         points = {why.key_point for why in explain()}
         assert points == {"The lamp burned whale oil.", "Ada Byron lit the lamp."}
-        broken[0] = True
-        assert {why.key_point for why in explain()} == {"Who?"}
-        assert "the question itself is used" in caplog.text
+        for reply in (Reply("no", status=400), "I'm sorry, but I can't help with that.", "null", '["N/A"]'):
+            caplog.clear()
+            broken[:] = [reply]
+            assert {why.key_point for why in explain()} == {"Who?"}
+            assert "the question itself is used" in caplog.text
         asked = len(server.asked)
         given = QueryBundle("Who?", custom_embedding_strs=["The tower is tall."])
         assert {why.key_point for why in retriever.explain(given)} == {"The tower is tall."}

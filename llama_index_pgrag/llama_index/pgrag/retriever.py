@@ -37,6 +37,7 @@ from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.derived_nodes import NodeFetch
+from llama_index.ragkit.text.held import is_self_talk
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
 
 __all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
@@ -98,13 +99,20 @@ def key_points_of(
 
 
 def _read_points(reply: str) -> list[str]:
-    """The key points of a JSON reply, or the lines of a reply to a prompt that asks for lines."""
+    """The key points of a JSON reply, or the lines of a reply to a prompt that asks for lines.
+
+    A refusal is none, and neither is a single word, such as "null".
+    """
     try:
-        return read_reply(reply, KeyPoints).key_points
+        found = read_reply(reply, KeyPoints).key_points
     except ParseError:
         if not set("{}").isdisjoint(strip_reasoning(reply)):
             raise
-        return plain_lines(reply)
+        found = plain_lines(reply)
+    points = [point for point in found if not is_self_talk(point) and not (point.isascii() and len(point.split()) < 2)]
+    if found and not points:
+        raise ParseError("The reply has no key points.")
+    return points
 
 
 class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):

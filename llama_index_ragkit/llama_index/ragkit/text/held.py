@@ -18,7 +18,7 @@ from llama_index.ragkit.text.function_words import FUNCTION_WORDS
 from llama_index.ragkit.text.sentences import sentence_spans
 from llama_index.ragkit.text.stems import stems
 
-__all__ = ["LEAST_IN_TEXT", "Held", "TextWords", "held", "held_prose", "is_name"]
+__all__ = ["LEAST_IN_TEXT", "Held", "TextWords", "held", "held_prose", "is_name", "is_self_talk"]
 
 T = TypeVar("T")
 
@@ -218,6 +218,15 @@ def held_prose(text: str, words: TextWords, task: TextWords, least: float) -> st
         error.hint = "The answer is not about the texts."
         raise error
     return said
+
+
+def is_self_talk(sentence: str) -> bool:
+    """Whether a model begins to speak of itself or to its user.
+
+    >>> is_self_talk("I'm sorry, but I can't help with that."), is_self_talk("The lamp burned oil.")
+    (True, False)
+    """
+    return _SELF_TALK.match(sentence) is not None
 
 
 def _is_talk(sentence: str, words: TextWords, task: TextWords) -> bool:
