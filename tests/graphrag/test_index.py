@@ -19,6 +19,7 @@ from llama_index.graphrag import (
     EntityExtractor,
     GraphRAGIndex,
     GraphRAGRetriever,
+    PublishedOptions,
     RecordedExtractor,
     ReportWriter,
 )
@@ -337,6 +338,9 @@ def test_costs_are_told_before_they_are_paid() -> None:
     assert llm.prompts == []
     assert (cost.calls, cost.report_calls) == (2, 2)
     assert cost.reading_all_is_cheaper == (cost.corpus_tokens < cost.tokens)
+    for more in ({"mode": "drift"}, {"rating_threshold": 3}, {"published": PublishedOptions(relevance_budget=5)}):
+        with pytest.raises(ConfigurationError, match='counts the calls of mode="global"'):
+            index.estimate_question("What happened at Tern Rock?", **more)
 
 
 def test_a_page_shows_communities_and_the_way_to_the_answer(tmp_path) -> None:

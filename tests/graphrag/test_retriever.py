@@ -10,6 +10,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from tests.graphrag.scripted import LIGHTS, answer, corpus, fenced, nodes
 from tests.graphrag.test_index import SMALL, offline, with_llm
 from tests.shifted import ShiftedEmbedding
+from tests.together.test_observing import recorded
 
 from llama_index.graphrag import (
     GraphRAGIndex,
@@ -19,7 +20,7 @@ from llama_index.graphrag import (
     ReportMapReduce,
     ReportWriter,
 )
-from llama_index.ragkit import HybridRetriever, RetryPolicy
+from llama_index.ragkit import FallbackEvent, HybridRetriever, RetryPolicy
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.testing import HashEmbedding, ScriptedLLM
 from llama_index.ragkit.text.tokens import count_tokens
@@ -296,9 +297,13 @@ def test_a_batch_that_fails_fails_alone_and_the_order_of_batches_decides_nothing
 def test_where_no_batch_gives_points_the_answer_is_made_of_the_reports_and_says_so(reply: str) -> None:
     llm = ScriptedLLM(lambda prompt: "?" if "List what" in prompt else reply)
     given = [NodeWithScore(node=node, score=1.0) for node in corpus()]
-    response = ReportMapReduce(llm, batch_tokens=1, retry=ONCE).synthesize("Who?", given)
+    with recorded() as (events, _):
+        response = ReportMapReduce(llm, batch_tokens=1, retry=ONCE).synthesize("Who?", given)
     made = response.metadata["graphrag"]
     assert len(made.failed) == len(given) == made.calls - 1
+    (told,) = (event for event in events if isinstance(event, FallbackEvent))
+    assert (told.method, told.question) == ("graphrag", "Who?")
+    assert all(reason in told.reason for reason in made.failed.values())
     assert str(response).startswith("The map step failed, so this answer comes from the reports themselves.")
     expected = [node.text for node in corpus()] if reply == "?" else [reply]
     assert all(text in str(response) for text in expected)

@@ -40,6 +40,7 @@ from llama_index.ragkit import (
     offload,
     register_index,
 )
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.html import Page
 from llama_index.ragkit.llm.completion import known_llm
@@ -309,11 +310,23 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
         Returns
         -------
         Calls and tokens, and the tokens of reading every chunk instead.
+
+        Raises
+        ------
+        ConfigurationError
+            For another mode, or with `rating_threshold` or `relevance_budget`: there the model's replies decide how
+            much is asked.
         """
-        return run_steps(self._estimate_question(question, {**kwargs, "mode": "global"}))
+        return run_steps(self._estimate_question(question, {"mode": "global", **kwargs}))
 
     def _estimate_question(self, question: str, keywords: Mapping[str, Any]) -> Steps[QuestionCost]:
-        retriever = GraphRAGRetriever(self, **{**keywords, "max_reports": 0, "rating_threshold": None})
+        retriever = GraphRAGRetriever(self, **{**keywords, "max_reports": 0})
+        options = retriever.options
+        if options.mode != "global" or {options.rating_threshold, options.published.relevance_budget} != {None}:
+            raise ConfigurationError(
+                'estimate_question counts the calls of mode="global" without rating_threshold and relevance_budget: '
+                "with these, and in other modes, the model's replies decide how much is asked."
+            )
         found = yield from retriever.search(question)
         corpus = yield from self._corpus_tokens()
         if found is None or found.cut is None:

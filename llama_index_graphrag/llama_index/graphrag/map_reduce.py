@@ -29,6 +29,7 @@ from llama_index.graphrag.retriever import GraphRAGRetriever
 from llama_index.graphrag.state import GraphRAGState
 from llama_index.ragkit import DerivedIndex, RetryPolicy, Steps, offload
 from llama_index.ragkit.errors import ExtractionError, ParseError
+from llama_index.ragkit.index.query import report_fallback
 from llama_index.ragkit.llm.announcements import plain_answer, whole_sentences
 from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.llm.context_window import PromptTexts, prompt_room, within
@@ -235,6 +236,8 @@ class ReportMapReduce(PromptHolder, BaseSynthesizer):
             texts = [unread[i] for i in first]
         text, reason = yield from self._written_or_listed(question, texts)
         written = text if read.points else f"{NO_POINTS} {text}"
+        reasons = [*dict.fromkeys((read.failed or {}).values()), *([reason] if reason else [])]
+        report_fallback("graphrag", question, "; ".join(reasons))
         return replace(read, text=written, unwritten=reason, calls=len(jobs) + 1)
 
     def _batches(self, question: str, passages: Sequence[Passage]) -> list[list[Passage]]:
