@@ -262,7 +262,7 @@ class CommunityRows:
     def link_again(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
         """Store the data of all reports again."""
         for collection in (_TOKENS, _OF_CHUNK):
-            yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
+            yield from self._records.replace(collection, {})
         yield from self.put_reports(reports)
 
     def delete_reports(self, keys: Collection[str]) -> Steps[dict[str, WrittenReport]]:
@@ -284,8 +284,7 @@ class CommunityRows:
         of_chunk = _of_chunks(reports)
         known = yield from self._records.get_many(_OF_CHUNK, sorted(of_chunk))
         after = {i: changed(known.get(i, {"reports": []})["reports"], keys) for i, keys in of_chunk.items()}
-        yield from self._records.put(_OF_CHUNK, [(i, {"reports": keys}) for i, keys in after.items() if keys])
-        yield from self._records.delete(_OF_CHUNK, [i for i, keys in after.items() if not keys])
+        yield from self._records.update(_OF_CHUNK, {i: {"reports": k} if k else None for i, k in after.items()})
 
 
 def _beside(report: WrittenReport) -> Record:

@@ -269,14 +269,11 @@ class EntityMerging:
     def _store(self, before: Judgements, after: Judgements) -> Steps[None]:
         """Store the judgements on some documents, and release the cache entries that none of them uses."""
         changed = {document: given for document, given in after.items() if given != before.get(document, ())}
-        empty = [content_id("judgements", document) for document, given in changed.items() if not given]
-        yield from self._storage.records.delete(JUDGEMENTS, empty)
-        records = [
-            (content_id("judgements", document), {"document": document, "judgements": list(map(asdict, given))})
-            for document, given in changed.items()
-            if given
-        ]
-        yield from self._storage.records.put(JUDGEMENTS, records)
+        records = {
+            content_id("judgements", i): {"document": i, "judgements": list(map(asdict, given))} if given else None
+            for i, given in changed.items()
+        }
+        yield from self._storage.records.update(JUDGEMENTS, records)
         uses = {
             self._user(document, j.key): list(j.cache_keys)
             for document, given in changed.items()

@@ -100,7 +100,7 @@ class FusionRows:
         """
         if self._to_store is not None:
             yield from self._store(self.empty, self._to_store)
-            yield from self._records.delete(self._earlier, list((yield from self._records.get_all(self._earlier))))
+            yield from self._records.replace(self._earlier, {})
             self._to_store = None
         old = yield from self.read(dict.fromkeys([*linked, *removed]))
         if not len(new) and not old.members:
@@ -116,18 +116,16 @@ class FusionRows:
 
     def _store(self, old: SuperNodes, after: SuperNodes, damaged: Sequence[str] = ()) -> Steps[None]:
         """Store the differences, and everything that is damaged."""
-        changed = [
-            name
-            for name, ids in after.members.items()
+        changed = {
+            name: _record(after, name)
+            for name, ids in sorted(after.members.items())
             if old.members.get(name) != ids or old.groups.get(name) != after.groups[name]
-        ]
-        yield from self._records.put(self._members, [(name, _record(after, name)) for name in sorted(changed)])
-        lost = sorted(name for name in {*old.members, *damaged} if name not in after.members)
-        yield from self._records.delete(self._members, lost)
+        }
+        lost = sorted({*old.members, *damaged} - after.members.keys())
+        yield from self._records.update(self._members, {**dict.fromkeys(lost), **changed})
         was, now = _of_row(old), _of_row(after)
-        pairs = [(row_id, {"c": name}) for row_id, name in sorted(now.items()) if was.get(row_id) != name]
-        yield from self._records.put(self._of_row, pairs)
-        yield from self._records.delete(self._of_row, sorted({*was, *damaged} - now.keys()))
+        moved = {row_id: {"c": name} for row_id, name in sorted(now.items()) if was.get(row_id) != name}
+        yield from self._records.update(self._of_row, {**dict.fromkeys(sorted({*was, *damaged} - now.keys())), **moved})
 
 
 def _names(records: Mapping[str, Record]) -> dict[str, str]:

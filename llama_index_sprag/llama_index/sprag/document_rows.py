@@ -56,9 +56,7 @@ class DocumentRows:
         failed = {key: _failure(document.error, document.by) for key, document in documents.items() if document.error}
         wanted = {_DOCUMENTS: {key: _row(document) for key, document in documents.items()}, _FAILED: failed}
         for collection, rows in {**wanted, _CHUNKS: chunks}.items():
-            stored = yield from self._records.get_all(collection)
-            yield from self._records.put(collection, [pair for pair in rows.items() if stored.get(pair[0]) != pair[1]])
-            yield from self._records.delete(collection, [key for key in stored if key not in rows])
+            yield from self._records.replace(collection, rows)
 
     def put(self, documents: Iterable[DocumentEntry]) -> Steps[None]:
         """Store documents, without their descriptions."""
@@ -71,9 +69,8 @@ class DocumentRows:
 
     def put_failed(self, failed: Mapping[str, tuple[str, str]]) -> Steps[None]:
         """Store why documents were not described, `""` for others, and which class described them instead."""
-        rows = [(key, _failure(error, by)) for key, (error, by) in failed.items() if error]
-        yield from self._records.put(_FAILED, rows)
-        yield from self._records.delete(_FAILED, [key for key, (error, _) in failed.items() if not error])
+        rows = {key: _failure(error, by) if error else None for key, (error, by) in failed.items()}
+        yield from self._records.update(_FAILED, rows)
 
     def put_chunks(self, headers: Mapping[str, str], document_of: Mapping[str, str]) -> Steps[None]:
         """Store the headers of chunks, `""` for those without one."""
@@ -103,22 +100,17 @@ class CorpusRows:
             return
         counts = yield from self._counts([*more, _TOTAL])
         new = {term: counts.get(term, 0) + count for term, count in more.items() if count}
-        yield from self._store({**new, _TOTAL: counts.get(_TOTAL, 0) + sum(more.values())})
+        new[_TOTAL] = counts.get(_TOTAL, 0) + sum(more.values())
+        yield from self._records.update(_TERMS, {term: {"count": n} if n > 0 else None for term, n in new.items()})
 
     def put_all(self, terms: Mapping[str, int]) -> Steps[None]:
         """Store the terms of all documents in place of the stored counts."""
-        stored = {term: row["count"] for term, row in (yield from self._records.get_all(_TERMS)).items()}
         wanted = {**terms, _TOTAL: sum(terms.values())}
-        other = {term: count for term, count in wanted.items() if stored.get(term) != count}
-        yield from self._store({**dict.fromkeys(stored.keys() - wanted.keys(), 0), **other})
+        yield from self._records.replace(_TERMS, {term: {"count": n} for term, n in wanted.items() if n > 0})
 
     def _counts(self, terms: Iterable[str]) -> Steps[dict[str, int]]:
         rows = yield from self._records.get_many(_TERMS, terms)
         return {term: row["count"] for term, row in rows.items()}
-
-    def _store(self, counts: Mapping[str, int]) -> Steps[None]:
-        yield from self._records.put(_TERMS, [(term, {"count": count}) for term, count in counts.items() if count > 0])
-        yield from self._records.delete(_TERMS, [term for term, count in counts.items() if count <= 0])
 
 
 def _failure(error: str, by: str) -> Record:

@@ -128,8 +128,7 @@ class WordRecords:
         keys = {_key(text_id) for text_id in (*removed, *added)}
         stored = yield from self._records.get_many(_COLLECTION, sorted(keys))
         changed = yield from offload(self._changed, stored, removed, added)
-        yield from self._records.put(_COLLECTION, list(changed.items()))
-        yield from self._records.delete(_COLLECTION, [key for key in stored if key not in changed])
+        yield from self._records.update(_COLLECTION, {**dict.fromkeys(stored), **changed})
 
     def _all_of(self, stored: Collection[Record]) -> Words:
         return {text_id: words for record in stored for text_id, words in self._unpacked(record).items()}

@@ -117,14 +117,13 @@ class Manifest:
         yield from self._records.delete(_NODES, entries)
         touched = list(dict.fromkeys([*by_document, *whole]))
         stored = yield from self._records.get_many(_DOCUMENTS, touched)
-        kept: dict[str, Record] = {}
+        kept: dict[str, Record | None] = dict.fromkeys(touched)
         for ref_doc_id, record in stored.items():
             gone = set(by_document[ref_doc_id])
             left = [i for i in record["node_ids"] if i not in gone]
             if left and ref_doc_id not in whole:
                 kept[ref_doc_id] = {**record, "node_ids": left}
-        yield from self._records.put(_DOCUMENTS, list(kept.items()))
-        yield from self._records.delete(_DOCUMENTS, [ref_doc_id for ref_doc_id in touched if ref_doc_id not in kept])
+        yield from self._records.update(_DOCUMENTS, kept)
 
     def begin(self, documents: Sequence[Document]) -> Steps[None]:
         """Remove the hashes of documents that are about to be written: until `finish` they count as incomplete."""

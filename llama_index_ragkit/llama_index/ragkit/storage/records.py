@@ -112,6 +112,18 @@ class Records:
             if not self._cleaned_later:
                 yield from _clean(self._kv)
 
+    def update(self, collection: str, rows: Mapping[str, Record | None]) -> Steps[None]:
+        """Write records, replacing those of the same key, and delete those that are None."""
+        yield from self.put(collection, [(key, row) for key, row in rows.items() if row is not None])
+        yield from self.delete(collection, [key for key, row in rows.items() if row is None])
+
+    def replace(self, collection: str, rows: Mapping[str, Record]) -> Steps[None]:
+        """Make these all records of a collection; only differences are written."""
+        stored = yield from self.get_all(collection)
+        changed: dict[str, Record | None] = {key: row for key, row in rows.items() if stored.get(key) != row}
+        changed.update((key, None) for key in stored if key not in rows)
+        yield from self.update(collection, changed)
+
     def check_writable(self) -> Steps[None]:
         """Raise a `ReadOnlyError` if records may not be written, where the store can tell without writing any."""
         if isinstance(self._kv, BulkKVStore):
