@@ -47,7 +47,7 @@ class TreeTwins(Twins):
         """The rows are the tree in memory, and so are roots, texts and vectors."""
         rows, state = TreeRows(self.stored.storage), self.memory.state
         own = TreeRows(self.memory.storage)
-        assert run_steps(own.are_of(state.tree, state.chunks.ids, state.written, run_steps(own.all())))
+        assert not run_steps(own.note_repairs(state.tree, state.chunks.ids, state.written, run_steps(own.all())))
         loaded = run_steps(self.memory.builder.load())
         assert (loaded.tree, loaded.written) == (state.tree, state.written)
         stored = run_steps(rows.all())

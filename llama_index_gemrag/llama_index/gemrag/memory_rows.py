@@ -59,27 +59,20 @@ class MemoryRows:
 
     # -- all rows -----------------------------------------------------------------------------------
 
-    def are_of(self, state: GEMRAGState, config: MemoryConfig) -> Steps[bool]:
-        """Whether the stored rows are those of this state.
+    def note_repairs(self, state: GEMRAGState, config: MemoryConfig) -> Steps[bool]:
+        """Note it if the stored rows are not those of this state.
 
         They differ if a write without transactions ended early, or if an index in memory comes from a version without
         such rows.
         """
-        for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
-            if (yield from self._records.get_all(collection)) != rows:
-                return False
-        return (yield from self.centre())[1] == len(state.chunk_layer.questions)
-
-    def put_all(self, state: GEMRAGState, config: MemoryConfig) -> Steps[None]:
-        """Replace the stored rows with those of this state."""
-        for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
-            yield from self._records.replace(collection, rows)
-        yield from self._records.replace(_EARLIER_GROUPS, {})
-        yield from self.put_centre(*state.chunk_layer.centre.sum)
-
-    def _all_groups(self) -> Steps[dict[str, ChunkGroup]]:
-        stored = yield from self._records.get_all(GROUPS)
-        return _as_groups(stored or (yield from self._records.get_all(_EARLIER_GROUPS)))
+        earlier = yield from self._records.get_all(_EARLIER_GROUPS)
+        groups = _as_groups((yield from self._records.get_all(GROUPS)) or earlier)
+        wanted = {**_rows_of(state, groups, config), _EARLIER_GROUPS: {}}
+        differ = yield from self._records.note_repairs(wanted, {_EARLIER_GROUPS: earlier})
+        if differ or (yield from self.centre())[1] != len(state.chunk_layer.questions):
+            differ = True
+            yield from self._records.note_repairs({_CENTRE: _centre_rows(*state.chunk_layer.centre.sum)})
+        return differ
 
     def names(self, collection: str) -> Steps[list[str]]:
         """The names in a collection, sorted.
@@ -229,8 +222,12 @@ class MemoryRows:
 
     def put_centre(self, total: Doubles, count: int) -> Steps[None]:
         """Store the sum and the number; for 0 questions nothing is kept."""
-        data = base64.b64encode(total.astype("<f8").tobytes()).decode("ascii")
-        yield from self._records.update(_CENTRE, {_CENTRE: {"sum": data, "count": count} if count else None})
+        yield from self._records.update(_CENTRE, {_CENTRE: None, **_centre_rows(total, count)})
+
+
+def _centre_rows(total: Doubles, count: int) -> Rows:
+    data = base64.b64encode(total.astype("<f8").tobytes()).decode("ascii")
+    return {_CENTRE: {"sum": data, "count": count}} if count else {}
 
 
 def _rows_of(state: GEMRAGState, known: Mapping[str, ChunkGroup], config: MemoryConfig) -> dict[str, Rows]:

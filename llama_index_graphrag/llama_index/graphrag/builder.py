@@ -106,7 +106,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self.rows = StatementRows(storage.stores.graph(), storage.records, config.entity_vectors)
         self.communities = CommunityRows(storage.records)
         self.parts = GraphParts(storage, self.rows, self.communities, self._merging)
-        self._links_differ = False  # whether the data stored with the reports differ from the state in memory
 
     def _check_fixed(self) -> None:
         """Check that the parameters that cannot be changed are those of the stored index."""
@@ -169,12 +168,12 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         yield from self.reports.release((yield from self.communities.delete_reports(gone)))
         reports = {key: report for key, report in reports.items() if key not in gone}
         self.storage.struct.counters["reports"] = len(reports)
-        self._links_differ = not (yield from self.communities.are_linked(reports))
+        yield from self.communities.note_repairs(reports)
         return self._changed(self._nothing(), graph, Touched.of(()), reports, judgements)
 
     def arrays_of(self, state: GraphRAGState) -> Arrays:
-        """The statements and the written reports; none with judgements, or while links are to be repaired."""
-        if state.is_part or state.judgements or self._links_differ:
+        """The statements and the written reports; none with judgements."""
+        if state.is_part or state.judgements:
             return {}
         graph = pack_graph(state.graph, state.everything.arrays)
         return nested({"graph": graph, "reports": PackedMapping.to_arrays(state.reports, WrittenReport.record)})
@@ -186,7 +185,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             part_of(arrays, "reports"), lambda _, record: WrittenReport.from_record(record)
         )
         self.storage.struct.counters["reports"] = len(reports)
-        self._links_differ = False
         view = self._view(graph).over(found)
         return GraphRAGState(self.storage.snapshot(), self.storage.snapshot(ENTITIES), view, reports)
 
@@ -219,7 +217,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
 
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
         """Store everything that follows from a change, and return the new state."""
-        yield from self._begin(state)
         by = self.config.partition_by
         added = [
             chunk_statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata, by)
@@ -247,11 +244,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         touched = Touched.of([removed.touched, grown.touched, merged.touched])
         new = self._changed(state, merged.graph, touched, dict.fromkeys(reports), judgements, forget=bool(gone))
         return (yield from self.write_reports(new)) if self.summarizes and not change.more else new
-
-    def _begin(self, state: GraphRAGState) -> Steps[None]:
-        if self._links_differ:
-            yield from self.communities.link_again(state.reports)
-            self._links_differ = False
 
     def _part(self, state: GraphRAGState, reading: Steps[dict[str, Resolved]]) -> Steps[_Part]:
         """The statements that a write needs: all of them if they are in memory, or those that it reads."""
@@ -352,7 +344,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             state = yield from self.find_communities(state)
         if not self.reports.by_model:
             return state
-        yield from self._begin(state)
         view = yield from self.parts.communities(state, None)
         yield from view.load(range(len((yield from offload(lambda: view.hierarchy)))))
         plans = yield from offload(view.plans)
@@ -380,7 +371,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self, view: GraphView, written: Mapping[str, WrittenReport], state: GraphRAGState
     ) -> Steps[GraphRAGState]:
         """Store reports on the communities of `view`, except those on chunks that were removed meanwhile."""
-        yield from self._begin(state)
         kept = yield from self.parts.still_there(state, view, written)
         yield from self.reports.release({key: report for key, report in written.items() if key not in kept})
         return (yield from self._put_reports(state, kept))
@@ -403,7 +393,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
 
     def retry(self, state: GraphRAGState) -> Steps[GraphRAGState]:
         """Judge the waiting pairs of names, and write the reports that are missing or made of statements instead."""
-        yield from self._begin(state)
         waiting = [d for d, given in (yield from self._judgements(state)).items() if any(j.same is None for j in given)]
         if waiting:
             part = yield from self._part(state, self.rows.of_documents(waiting))

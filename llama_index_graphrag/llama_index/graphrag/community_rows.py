@@ -249,21 +249,16 @@ class CommunityRows:
         yield from self._records.put(_TOKENS, [(key, _beside(report)) for key, report in reports.items()])
         yield from self._link(reports, lambda keys, new: sorted({*keys, *new}))
 
-    def are_linked(self, reports: Mapping[str, WrittenReport]) -> Steps[bool]:
-        """Whether the data stored with the reports belong to exactly these reports.
+    def note_repairs(self, reports: Mapping[str, WrittenReport]) -> Steps[bool]:
+        """Note it if the data stored with the reports do not belong to exactly these reports.
 
         They do not after a write without transactions that was interrupted, nor in an index in memory of a version that
         stored no such data.
         """
-        links = yield from self._records.get_all(_OF_CHUNK)
-        expected = {node_id: {"reports": sorted(keys)} for node_id, keys in _of_chunks(reports).items()}
-        return (yield from self.sizes()).keys() == reports.keys() and links == expected
-
-    def link_again(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
-        """Store the data of all reports again."""
-        for collection in (_TOKENS, _OF_CHUNK):
-            yield from self._records.replace(collection, {})
-        yield from self.put_reports(reports)
+        stored = yield from self._records.get_all(_TOKENS)
+        tokens = {key: stored.get(key) or _beside(report) for key, report in reports.items()}
+        links = {node_id: {"reports": sorted(keys)} for node_id, keys in _of_chunks(reports).items()}
+        return (yield from self._records.note_repairs({_TOKENS: tokens, _OF_CHUNK: links}, {_TOKENS: stored}))
 
     def delete_reports(self, keys: Collection[str]) -> Steps[dict[str, WrittenReport]]:
         """Delete written reports, and return them."""

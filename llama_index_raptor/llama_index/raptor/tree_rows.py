@@ -107,29 +107,22 @@ class TreeRows:
         """The records of the summaries that have a text."""
         return (yield from self._records.get_many(SUMMARIES, summaries))
 
-    def are_of(self, tree: Tree, chunks: Iterable[str], written: Collection[str], stored: Rows) -> Steps[bool]:
-        """Whether all `stored` rows are those of a whole tree and of its written summaries.
+    def note_repairs(self, tree: Tree, chunks: Iterable[str], written: Collection[str], stored: Rows) -> Steps[bool]:
+        """Note it if the `stored` rows are not those of a whole tree and of its written summaries.
 
         They are not if a write ended early in a store without transactions, nor in an index in memory by an earlier
         version, which stored only children.
         """
         rows = _rows_of(tree, chunks)
-        roots = {node: row["level"] for node, row in rows.items() if not row["parents"]}
-        unwritten = sorted(name for name in tree.summaries if name not in written)
-        return stored == rows and (yield from self.roots()) == roots and (yield from self.unwritten()) == unwritten
+        unwritten: Rows = {name: {} for name in tree.summaries if name not in written}
+        wanted = {_TREE: _bare(rows), _ROOTS: _roots(rows), _UNWRITTEN: unwritten}
+        return (yield from self._records.note_repairs(wanted, {_TREE: _bare(stored)}))
 
     def all_texts(self) -> Steps[Rows]:
         """The records of all summaries that have a text."""
         return (yield from self._records.get_all(SUMMARIES))
 
     # -- writing ------------------------------------------------------------------------------------
-
-    def put_all(self, tree: Tree, chunks: Iterable[str], written: Collection[str]) -> Steps[None]:
-        """Replace the stored rows by those of a whole tree."""
-        rows = _rows_of(tree, chunks)
-        yield from self._records.replace(_TREE, _bare(rows))
-        yield from self._records.replace(_ROOTS, _roots(rows))
-        yield from self._records.replace(_UNWRITTEN, {name: {} for name in tree.summaries if name not in written})
 
     def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary]) -> Steps[None]:
         """Store summaries that have no text yet, and delete others, whose texts are already deleted.
