@@ -74,7 +74,7 @@ class ThemeWriter:
         yield from self._rows.delete_themes(gone)
         self.changed_themes |= dict.fromkeys(gone)
         self.changed_texts |= dict.fromkeys(texts)
-        self._count(-len(texts))
+        self._storage.struct.count(themes=-len(texts))
         self._storage.commits.note_removal()  # a search that is already running may miss the vectors
 
     def replace(self, themes: Mapping[str, Sequence[Theme]]) -> Steps[None]:
@@ -152,7 +152,7 @@ class ThemeWriter:
         yield from self._questions.store(THEME_QUESTIONS, questions, order)
         rows_of_texts = SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts))
         yield from self._storage.space(THEMES).put(rows_of_texts)
-        self._count(len(texts.keys() - old.keys()))
+        self._storage.struct.count(themes=len(texts.keys() - old.keys()))
 
     def ask_again(self) -> Steps[None]:
         """Extract the questions of the themes for which extraction failed."""
@@ -178,10 +178,6 @@ class ThemeWriter:
         yield from self._rows.put_texts(records)
         self.written.update(records)
         self.changed_texts.update(records)
-
-    def _count(self, more: int) -> None:
-        counters = self._storage.struct.counters
-        counters["themes"] = counters.get("themes", 0) + more
 
     def _read(self, node_ids: Sequence[str]) -> Steps[None]:
         """Read the texts of chunks, many at once if the store can."""

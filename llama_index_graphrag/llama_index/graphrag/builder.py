@@ -230,7 +230,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         judgements = yield from self._judged(removed.graph, part.judgements, documents, ask=False)
         yield from store_rewritten(self.storage, removed.rewritten)
         reports = yield from self.communities.delete_reports_on([chunk.chunk_id for chunk in gone])
-        self._count_reports(-len(reports))
+        self.storage.struct.count(reports=-len(reports))
         yield from self.reports.release(reports)
         yield from self.communities.outdate(bool(gone))
         grown = yield from offload(changed, removed.graph, (), added)
@@ -261,13 +261,12 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self, state: GraphRAGState, part: _Part, graph: StatementGraph, added: Sequence[BaseNode] = ()
     ) -> Steps[None]:
         """Count statements, and store them as rows if no state has all of them."""
-        counters = self.storage.struct.counters
+        struct = self.storage.struct
         if state.is_part:
             tokens = yield from offload(lambda: {node.node_id: count_tokens(plain_text(node)) for node in added})
-            grown = yield from self.rows.change(part.graph, graph, part.tokens, tokens)
-            counters["tokens"] = counters.get("tokens", 0) + grown
+            struct.count(tokens=(yield from self.rows.change(part.graph, graph, part.tokens, tokens)))
         else:
-            counters.update(entities=len(graph.entities), relations=graph.relations)
+            struct.counters.update(entities=len(graph.entities), relations=graph.relations)
 
     # -- names --------------------------------------------------------------------------------------
 
@@ -329,7 +328,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         view = self._view((yield from self.rows.everything()))
         gone = yield from self.communities.replace(view, self.reports.by_model)
         yield from self.reports.release(gone)
-        self._count_reports(-len(gone))
+        self.storage.struct.count(reports=-len(gone))
         self.storage.struct.counters.update(
             entities=len(view.graph.entities), relations=view.graph.relations, communities=len(view.hierarchy)
         )
@@ -350,7 +349,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         keys = {plan.key for plan in plans}
         gone = yield from self.communities.delete_reports((yield from self.communities.sizes()).keys() - keys)
         yield from self.reports.release(gone)
-        self._count_reports(-len(gone))
+        self.storage.struct.count(reports=-len(gone))
         state = self._with_reports(state, dict.fromkeys(gone))
         known = view.known(state.reports).difference(again)
         written, failed = yield from self.reports.make(state, view, unwritten(plans, known))
@@ -378,16 +377,12 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     def _put_reports(self, state: GraphRAGState, written: Mapping[str, WrittenReport]) -> Steps[GraphRAGState]:
         known = yield from self.communities.reports(sorted(written))
         yield from self.communities.put_reports(written)
-        self._count_reports(len(written.keys() - known.keys()))
+        self.storage.struct.count(reports=len(written.keys() - known.keys()))
         return self._with_reports(state, written)
 
     def _with_reports(self, state: GraphRAGState, reports: Mapping[str, WrittenReport | None]) -> GraphRAGState:
         """The state with some reports changed, if it has reports; None removes one."""
         return state if state.is_part else replace(state, reports=with_changes(state.reports, reports))
-
-    def _count_reports(self, more: int) -> None:
-        counters = self.storage.struct.counters
-        counters["reports"] = counters.get("reports", 0) + more
 
     # -- failures -------------------------------------------------------------------------------------
 

@@ -139,13 +139,9 @@ class TreeWriter:
             yield from self._space.remove(stored)
             yield from self._rows.delete_texts(list(stored))
             self.texts.update(dict.fromkeys(stored))
-            self._count(-len(stored))
+            self._storage.struct.count(summaries=-len(stored))
             self._storage.commits.note_removal()  # a question that has begun may miss the vectors
         self._forget(names)
-
-    def _count(self, more: int) -> None:
-        counters = self._storage.struct.counters
-        counters["summaries"] = counters.get("summaries", 0) + more
 
     def write(self, tree: Tree) -> Steps[Tree]:
         """Write every missing summary, layer by layer, then add layers up to the root; returns the stored tree.
@@ -292,7 +288,7 @@ class TreeWriter:
         yield from self._rows.put_texts(records)
         yield from self._space.put(rows)
         self.texts.update(records)
-        self._count(len(records.keys() - known.keys()))
+        self._storage.struct.count(summaries=len(records.keys() - known.keys()))
         self._written.update(records)
         self._forget(records)
 

@@ -293,7 +293,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         yield from self._descriptions.store(plan.described)
         yield from self._rows.put_failed({key: (found.error, found.by) for key, found in plan.described.items()})
         yield from self._put(plan)
-        self._count(documents=len(plan.after) - len(plan.before))
+        self.storage.struct.count(documents=len(plan.after) - len(plan.before))
         self.storage.struct.counters["failed"] = len((yield from self._rows.failed()))
         lexical = self._words.whole()
         if lexical is None:
@@ -320,7 +320,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         """Delete headers and words of chunks that are removed or changed, and vectors of those that are removed."""
         chunks = [*plan.removed, *plan.stale]
         yield from self._rows.delete_chunks(chunks)
-        self._count(contexts=-plan.lost)
+        self.storage.struct.count(contexts=-plan.lost)
         self._unfinished.difference_update(plan.removed)
         if self._plain is not None:
             yield from self._plain.remove(plan.removed)
@@ -342,14 +342,10 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         document = {i: key for key, entry in plan.after.items() for i in entry.chunks}
         yield from self._rows.put_chunks(headers, document)
         self._unfinished.difference_update(headers)
-        self._count(contexts=sum(map(bool, headers.values())))
+        self.storage.struct.count(contexts=sum(map(bool, headers.values())))
         terms = yield from offload(_with_headers, {i: {"terms": c.terms} for i, c in plan.chunks.items()}, headers)
         labelled = {node.node_id: self.terms.labelled(node, terms[node.node_id]) for node in nodes}
         yield from offload(self._words.changed, (), labelled)
-
-    def _count(self, **more: int) -> None:
-        counters = self.storage.struct.counters
-        counters.update({name: counters.get(name, 0) + count for name, count in more.items()})
 
     # -- chunks without their headers ---------------------------------------------------------------
 
