@@ -68,7 +68,7 @@ class ThemeWriter:
         if not gone:
             return
         texts = {name: self.written.pop(name) for name in gone if name in self.written}
-        yield from self._summaries.release({name: record["cache_keys"] for name, record in texts.items()})
+        yield from self._summaries.release(texts)
         yield from self._storage.space(THEMES).remove(gone)
         yield from self._questions.delete(THEME_QUESTIONS, gone)
         yield from self._rows.delete_themes(gone)
@@ -142,11 +142,8 @@ class ThemeWriter:
                 records[name]["asked_by"] = asked.by
             if not self._questions.embeds:
                 records[name]["questions"] = questions_in(asked.record)
-        uses = {
-            name: [key for key in old[name]["cache_keys"] if key not in records[name]["cache_keys"]] for name in old
-        }
         yield from self._put_texts(records)
-        yield from self._summaries.release(uses)
+        yield from self._summaries.release(old, records)
         questions = {found.node_id: self._questions.embedded(found.record) for found in extracted}
         order = {name: sort_key(node) for name, node in nodes.items()}
         yield from self._questions.store(THEME_QUESTIONS, questions, order)

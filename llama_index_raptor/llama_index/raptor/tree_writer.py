@@ -131,9 +131,7 @@ class TreeWriter:
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
         """Delete the texts and vectors of summaries, so that those that stay in the tree are rewritten."""
-        yield from self._summaries.release(
-            {name: self._written.pop(name)["cache_keys"] for name in names if name in self._written}
-        )
+        yield from self._summaries.release({n: self._written.pop(n) for n in names if n in self._written})
         stored = yield from self._rows.texts(names)
         if stored:
             yield from self._space.remove(stored)
@@ -183,9 +181,7 @@ class TreeWriter:
                 yield from self._write_layer(tree, layer, level, {})
                 after = {name: self._written[name] for name in layer}
                 todo |= tree.ancestors(name for name in layer if after[name]["node"] != before[name]["node"])
-                used = {name: after[name]["cache_keys"] for name in layer}
-                uses = {n: [k for k in old["cache_keys"] if k not in used[n]] for n, old in before.items()}
-                yield from self._summaries.release(uses)
+                yield from self._summaries.release(before, after)
         return tree
 
     def _add_layer(self, tree: Tree) -> Steps[Tree | None]:

@@ -90,17 +90,13 @@ class SummaryWriter:
         """
         resources = self._resources
         needs_llm = resources.summarizer is not None and resources.summarizer.needs_llm
-        watch = FailureWatch("summaries", resources.on_error)
         again = self._reasons.keys() & members.keys()
-        jobs = [partial(watch.run, partial(self._write_one, name, ids, text_of)) for name, ids in members.items()]
-        outcomes = []
-        if jobs:
-            workers = resources.num_workers if needs_llm else 1
-            outcomes = yield from resources.gather(jobs, description, workers)
+        jobs = {name: partial(self._write_one, name, ids, text_of) for name, ids in members.items()}
+        watch = FailureWatch("summaries", resources.on_error)
+        outcomes = yield from resources.run(jobs, watch, "Summary {!r}", description, needs_llm=needs_llm)
         written: dict[str, Written] = {}
         failed: dict[str, Exception] = {}
-        watch.check({f"Summary {name!r}": outcome for name, outcome in zip(members, outcomes, strict=True)})
-        for name, outcome in zip(members, outcomes, strict=True):
+        for name, outcome in outcomes.items():
             if outcome.error is not None:
                 failed[name] = outcome.error
                 self._reasons[name] = self._resources.reason(outcome.error)
@@ -164,9 +160,13 @@ class SummaryWriter:
             )
         return Written(text, keys, repeated=usage.repeated)
 
-    def release(self, uses: Mapping[str, Sequence[str]]) -> Steps[None]:
-        """Release entries of the cache: keys by summary."""
-        yield from self._resources.release({self._storage.cache_user(name): keys for name, keys in uses.items()})
+    def release(self, before: Mapping[str, Record], after: Mapping[str, Record] = MappingProxyType({})) -> Steps[None]:
+        """Release entries of the cache that the records of summaries used `before`, and do not `after`."""
+        uses = {}
+        for name, record in before.items():
+            used = after[name]["cache_keys"] if name in after else ()
+            uses[self._storage.cache_user(name)] = [key for key in record["cache_keys"] if key not in used]
+        yield from self._resources.release(uses)
 
     def report(self, failed: Mapping[str, Exception], among: Iterable[str]) -> None:
         """Log which summaries failed, or raise the first error, depending on `on_error`."""
