@@ -244,7 +244,8 @@ class TreeWriter:
 
     def _write_summaries(self, tree: Tree, layer: Sequence[str], level: int) -> Steps[None]:
         children = yield from self._children(tree, layer)
-        written, failed = yield from self._summaries.write(children, self._text, f"Summaries of layer {level}")
+        given = {name: [self._texts[child] for child in below] for name, below in children.items()}
+        written, failed = yield from self._summaries.write(given, f"Summaries of layer {level}")
         self.failed.update(failed)
         if not written:
             return
@@ -312,10 +313,6 @@ class TreeWriter:
         for name in names:
             self._texts.pop(name, None)
             self._tokens.pop(name, None)
-
-    def _text(self, node: str) -> Steps[str]:
-        yield from self._read([node])
-        return self._texts[node]
 
     def _weights(self, nodes: Sequence[str]) -> Steps[NDArray[np.float64]]:
         """The number of tokens of each node."""

@@ -91,11 +91,12 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         rows = dict((yield from self._rows.all_chunks()))
         if not rows and CONTEXTS in self.storage.struct.spaces:
             rows = yield from brought_forward(self.storage, entries)
-        for i in self._whole().ids:
+        chunks = self.storage.snapshot()
+        for i in chunks.ids:
             if i not in rows and i in entries and entries[i].done:
                 rows[i] = {"document": document_of(i, entries[i].record or {}), "header": None}
-        rows = {i: row for i, row in rows.items() if i in entries and i in self._whole()}
-        self._unfinished = {i for i in self._whole().ids if i not in rows}
+        rows = {i: row for i, row in rows.items() if i in entries and i in chunks}
+        self._unfinished = {i for i in chunks.ids if i not in rows}
         described = yield from self.storage.records.get_all(CONTEXTS)
         groups: dict[str, list[str]] = {}
         for i, row in rows.items():
@@ -124,18 +125,14 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     def load_arrays(self, arrays: Arrays) -> SpRAGState | None:
         """The state of :meth:`arrays_of`, made into objects when a search needs them."""
-        state = SpRAGState.of_arrays(arrays, self._whole(), self._all_plain())
+        state = SpRAGState.of_arrays(arrays, self.storage.snapshot(), self._all_plain())
         self._words.load(state.lexical or LexicalIndex())
         self._unfinished = set()
         return state
 
-    def _whole(self) -> Snapshot:
-        found = self.storage.space().whole()
-        return Snapshot.empty() if found is None else found
-
     def _seen(self) -> Snapshot:
         """The rows of the chunks, without those of an interrupted write."""
-        rows = self._whole()
+        rows = self.storage.snapshot()
         hidden = [i for i in self._unfinished if i in rows]
         if not hidden:
             return rows
@@ -371,7 +368,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     def _plain_vectors(self, chunks: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of chunks without their headers."""
-        vectors, plain = self._whole().vectors_of(chunks), self._all_plain()
+        vectors, plain = self.storage.snapshot().vectors_of(chunks), self._all_plain()
         known = [row for row, i in enumerate(chunks) if i in plain]
         if known:
             vectors[known] = plain.vectors_of([chunks[row] for row in known])
