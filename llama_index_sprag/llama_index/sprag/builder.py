@@ -26,9 +26,8 @@ from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised
 from llama_index.sprag.descriptions import CONTEXTS, Descriptions, as_record, document_of, shown_text
-from llama_index.sprag.document_rows import CorpusRows, DocumentRows
+from llama_index.sprag.document_rows import CorpusRows, DocumentRows, brought_forward
 from llama_index.sprag.documents import ChunkPlace, DocumentEntry, entry_of
-from llama_index.sprag.earlier import brought_forward
 from llama_index.sprag.extraction.context_extractor import Described, DocumentChunks
 from llama_index.sprag.state import SpRAGState
 
