@@ -133,8 +133,7 @@ class MemoryRows:
 
     def pending(self) -> Steps[Rows]:
         """The groups that changed since their spectrum was computed: `"size"`, and whether each is `"due"`."""
-        found = yield from self._records.get_all(_PENDING)
-        return {name: found[name] for name in sorted(found)}
+        return dict(sorted((yield from self._records.get_all(_PENDING)).items()))
 
     # -- themes -------------------------------------------------------------------------------------
 

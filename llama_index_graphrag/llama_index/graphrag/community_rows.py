@@ -49,22 +49,13 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CommunityTable:
-    """c communities of n entities.
+    """c communities of n entities."""
 
-    Attributes
-    ----------
-    hierarchy : the hierarchy of the entities in the order of their keys
-    numbers : int64, shape (n,): the numbers of the entities' nodes, in that order
-    tokens : int64, shape (c,): tokens of the lines of each report's plan
-    flags : uint8, shape (c,): whether the lines are the report, and whether there are any
-    keys : the keys of the reports, each of 32 hexadecimal digits
-    """
-
-    hierarchy: Hierarchy
-    numbers: Integers
-    tokens: Integers
-    flags: NDArray[np.uint8]
-    keys: Sequence[str]
+    hierarchy: Hierarchy  # of the entities in the order of their keys
+    numbers: Integers  # int64, shape (n,): the numbers of the entities' nodes, in that order
+    tokens: Integers  # int64, shape (c,): tokens of the lines of each report's plan
+    flags: NDArray[np.uint8]  # shape (c,): whether the lines are the report, and whether there are any
+    keys: Sequence[str]  # the keys of the reports, each of 32 hexadecimal digits
 
     @classmethod
     def of(cls, hierarchy: Hierarchy, names: Iterable[str], rows: Sequence[_Row]) -> "CommunityTable":

@@ -30,23 +30,16 @@ KINDS = ("topics", "routes", "facts")  # the cells of a mind map; each kind has 
 
 @dataclass(frozen=True)
 class FactPath:
-    """A fact path, from its topic over routes to its fact, and its source.
+    """A fact path, from its topic over routes to its fact, and its source."""
 
-    Attributes
-    ----------
-    id : a UUID derived from node and path
-    document : None for a node without one
-    order : sort key of the facts of a map; derived from content, not from the order of insertion
-    others : sorted ids of other nodes of the document whose texts have words of the path that its node lacks; a fact
-        passes a filter only if all of these nodes pass
-    """
-
-    id: str
+    id: str  # a UUID derived from node and path
     path: Path
     topic_id: str
     node_id: str
-    document: str | None
-    order: tuple[str, int]
+    document: str | None  # None for a node without one
+    order: tuple[str, int]  # sort key of the facts of a map; derived from content, not from the order of insertion
+    # sorted ids of other nodes of the document whose texts have words of the path that its node lacks; a fact passes a
+    # filter only if all of these nodes pass
     others: tuple[str, ...] = ()
 
     @property

@@ -96,8 +96,7 @@ class TreeRows:
 
     def by_rules(self) -> Steps[Rows]:
         """The summaries that rules wrote, sorted, each with the reason why the summarizer failed."""
-        found = yield from self._records.get_all(_BY_RULES)
-        return {name: found[name] for name in sorted(found)}
+        return dict(sorted((yield from self._records.get_all(_BY_RULES)).items()))
 
     def waiting(self) -> Steps[list[str]]:
         """The chunks that wait for the last part of a write to get a parent, sorted."""

@@ -51,8 +51,7 @@ class DocumentRows:
 
     def failed(self) -> Steps[dict[str, Record]]:
         """Why documents were not described, and which class described them instead, by key in sorted order."""
-        found = yield from self._records.get_all(_FAILED)
-        return {key: found[key] for key in sorted(found)}
+        return dict(sorted((yield from self._records.get_all(_FAILED)).items()))
 
     def put_all(self, documents: Mapping[str, DocumentEntry], chunks: Mapping[str, Record]) -> Steps[None]:
         """Store all documents and chunks in place of what is stored."""

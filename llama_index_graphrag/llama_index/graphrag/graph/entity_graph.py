@@ -218,21 +218,13 @@ def _whole(name: str, values: Any, length: int, least: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Naming:
-    """Which chunks name each entity.
+    """Which chunks name each entity."""
 
-    Attributes
-    ----------
-    names : keys of the entities, sorted
-    chunks : ids of all chunks, sorted
-    starts : shape (entities + 1,), where the chunks of each entity begin and the last end
-    where : shape (m,), places of chunks, ascending for each entity
-    totals : int64, shape (entities,), for a part of the chunks: how many of all chunks name each entity
-    """
-
-    names: tuple[str, ...]
-    chunks: tuple[str, ...]
-    starts: Integers
-    where: Integers
+    names: tuple[str, ...]  # keys of the entities, sorted
+    chunks: tuple[str, ...]  # ids of all chunks, sorted
+    starts: Integers  # shape (entities + 1,), where the chunks of each entity begin and the last end
+    where: Integers  # shape (m,), places of chunks, ascending for each entity
+    # int64, shape (entities,), for a part of the chunks: how many of all chunks name each entity
     totals: Integers | None = None
 
     @classmethod

@@ -25,22 +25,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Written:
-    """A summary.
-
-    Attributes
-    ----------
-    text : the summary
-    cache_keys : the entries of the cache that it used
-    error : why the summarizer failed, where another wrote it
-    by : the class that wrote it in place of the one that failed, if one did
-    repeated : how often the reply repeated its end, or a sentence, which was cut
-    """
+    """A summary."""
 
     text: str
-    cache_keys: list[str]
-    error: str = ""
-    by: str = ""
-    repeated: int = 0
+    cache_keys: list[str]  # the entries of the cache that it used
+    error: str = ""  # why the summarizer failed, where another wrote it
+    by: str = ""  # the class that wrote it in place of the one that failed, if one did
+    repeated: int = 0  # how often the reply repeated its end, or a sentence, which was cut
 
     def record(self) -> Record:
         """What is stored of it beside the text."""

@@ -23,27 +23,16 @@ _NODES = "nodes"
 
 @dataclass(frozen=True)
 class NodeEntry:
-    """What the index stores about a node.
+    """What the index stores about a node."""
 
-    Attributes
-    ----------
-    ref_doc_id : its document, if it has one
-    key : canonical sort key, which changes with text and metadata
-    record : what the extractor read from it; None without an extractor or after a failure
-    error, step : why the extractor failed, and at which prompt
-    cache_keys : entries of the extraction cache that the node uses
-    done : whether the write that added the node is complete
-    by : the class of the extractor that made the record in place of the one that failed, if one did
-    """
-
-    ref_doc_id: str | None
-    key: str
-    record: Record | None = None
-    error: str | None = None
-    cache_keys: list[str] = field(default_factory=list)
-    done: bool = False
-    step: str = ""
-    by: str = ""
+    ref_doc_id: str | None  # its document, if it has one
+    key: str  # canonical sort key, which changes with text and metadata
+    record: Record | None = None  # what the extractor read from it; None without an extractor or after a failure
+    error: str | None = None  # why the extractor failed
+    cache_keys: list[str] = field(default_factory=list)  # entries of the extraction cache that the node uses
+    done: bool = False  # whether the write that added the node is complete
+    step: str = ""  # the prompt at which it failed
+    by: str = ""  # the class of the extractor that made the record in place of the one that failed, if one did
 
 
 class Manifest:
