@@ -46,25 +46,17 @@ _COMPUTED = ("documents", "entities", "links")
 
 @dataclass(frozen=True, eq=False)
 class EntityGraph:
-    """An undirected weighted graph as a symmetric sparse matrix, rows and columns in the order of the names.
+    """An undirected weighted graph as a symmetric sparse matrix, rows and columns in the order of the names."""
 
-    Attributes
-    ----------
-    names : n keys of entities, sorted, without repetition
-    indptr, indices : int64, shapes (n + 1,) and (m,): rows of sorted neighbours; each edge is in two rows
-    weights : int64, shape (m,), at least 1: number of chunks that state the pair
-    tokens : int64, shape (m,): tokens of the statements about the pair
-    node_tokens : int64, shape (n,): tokens of the statements only about the entity
-    sums, ends : int64, shape (n,), for a part of a graph, whose rows lack unknown entities: the sum of the weights of
-        all edges of each entity, and its number of neighbours as far as it is known
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # n keys of entities, sorted, without repetition
+    # int64, shapes (n + 1,) and (m,): rows of sorted neighbours; each edge is in two rows
     indptr: Integers
     indices: Integers
-    weights: Integers
-    tokens: Integers
-    node_tokens: Integers
+    weights: Integers  # int64, shape (m,), at least 1: number of chunks that state the pair
+    tokens: Integers  # int64, shape (m,): tokens of the statements about the pair
+    node_tokens: Integers  # int64, shape (n,): tokens of the statements only about the entity
+    # int64, shape (n,), for a part of a graph, whose rows lack unknown entities: the sum of the weights of all edges of
+    # each entity, and its number of neighbours as far as it is known
     sums: Integers | None = None
     ends: Integers | None = None
 
