@@ -428,10 +428,7 @@ class IndexWriter(Generic[State]):
         """Retry failed nodes, then other failures; returns the number of remaining failures."""
         manifest = self._storage.manifest
         failed = [node_id for node_id, entry in (yield from manifest.entries()).items() if entry.error is not None]
-        nodes = []
-        for node_id in failed:
-            node = yield from self._storage.get_node(node_id)
-            nodes += [] if node is None else [node]
+        nodes = list((yield from self._storage.get_nodes(failed)).values())
         if nodes:
             yield from self.write(nodes, again=set(failed))
         if self._builder.failures(self._contents.state):

@@ -60,14 +60,11 @@ class ChunkTerms:
         if left:
             yield from self._stored.change(left, {})
         words = {node_id: stored[node_id] for node_id in chunks.ids if node_id in stored}
-        missing = []
-        for node_id in (i for i in chunks.ids if i not in words):
-            node = yield from storage.get_node(node_id)
-            missing += [] if node is None else [node]
-        entries = yield from storage.manifest.entries_of(node.node_id for node in missing)
+        missing = yield from storage.get_nodes([i for i in chunks.ids if i not in words])
+        entries = yield from storage.manifest.entries_of(missing)
         records = {node_id: entry.record for node_id, entry in entries.items()}
         yield from offload(self.words.load, words)
-        yield from self.changed((), missing, records)
+        yield from self.changed((), list(missing.values()), records)
 
     def changed(
         self, removed: Collection[str], added: Sequence[BaseNode], records: Mapping[str, Record | None]
