@@ -72,7 +72,7 @@ class MemoryTwins(Twins):
         assert {name: group.size for name, group in sizes.items()} == group_sizes(own_sizes, self.memory.config)
         in_memory = MemoryRows(self.memory.storage)
         assert sizes == run_steps(in_memory.groups(run_steps(in_memory.names(GROUPS))))
-        assert run_steps(in_memory.are_of(state, self.memory.config))
+        assert not run_steps(in_memory.note_repairs(state, self.memory.config))
         assert contents_of(run_steps(self.memory.builder.load())) == contents_of(state)
         names = run_steps(rows.themes_of_groups(run_steps(rows.names(OF_GROUP))))
         themes = run_steps(rows.themes(names))

@@ -14,6 +14,7 @@ from tests.raptor.summarizers import FirstWords
 from tests.raptor.test_index import corpus
 from tests.serving.twins import Twins, random_writes
 
+from llama_index.ragkit import DerivedStruct
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.ray import build
 from llama_index.ragkit.steps import run_steps
@@ -23,7 +24,6 @@ from llama_index.ragkit.testing import HashEmbedding
 from llama_index.raptor import GraphClustering, RaptorIndex, RaptorPostprocessor, RaptorRetriever
 from llama_index.raptor.tree_rows import TreeRows, tree_of
 from llama_index.raptor.tree_view import TreeView
-from llama_index.raptor.tree_writer import TreeWriter
 
 SOFT = {"clustering": GraphClustering(target_size=6, overlap_threshold=0.2)}
 
@@ -47,7 +47,7 @@ class TreeTwins(Twins):
         """The rows are the tree in memory, and so are roots, texts and vectors."""
         rows, state = TreeRows(self.stored.storage), self.memory.state
         own = TreeRows(self.memory.storage)
-        assert run_steps(own.are_of(state.tree, state.chunks.ids, state.written, run_steps(own.all())))
+        assert not run_steps(own.note_repairs(state.tree, state.chunks.ids, state.written, run_steps(own.all())))
         loaded = run_steps(self.memory.builder.load())
         assert (loaded.tree, loaded.written) == (state.tree, state.written)
         stored = run_steps(rows.all())
@@ -318,12 +318,12 @@ def keep_parents(self: TreeRows, new: Any, removed: Any) -> Any:
     yield from self.forget(removed)
 
 
-def count_none(self: TreeWriter, more: int) -> None:
+def count_none(self: DerivedStruct, **more: int) -> None:
     """Forgets how many summaries there are."""
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "fault"), [(TreeRows, "change", keep_parents), (TreeWriter, "_count", count_none)]
+    ("owner", "name", "fault"), [(TreeRows, "change", keep_parents), (DerivedStruct, "count", count_none)]
 )
 def test_a_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, fault: Any):
     monkeypatch.setattr(owner, name, fault)

@@ -73,7 +73,6 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         self._questions = QuestionWriter(storage, resources, self._rows, config)
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
         self.memory = MemoryView(storage, self._rows)
-        self._rows_differ = False  # whether the rows differ from the state in memory
         self._brought_forward = False  # whether no rows of earlier versions are left
 
     def terms_of(self, node: BaseNode, record: Record | None) -> Counter[str]:
@@ -101,17 +100,16 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         for space, owners in ((QUESTIONS, chunks), (THEME_QUESTIONS, written)):
             yield from self._remove_orphans(space, owners)
         state = GEMRAGState.of(*self._vectors(), themes, written)
-        self._rows_differ = not (yield from self._rows.are_of(state, self.config))
+        yield from self._rows.note_repairs(state, self.config)
         self._count(state)
         return state
 
     def arrays_of(self, state: GEMRAGState) -> Arrays:
-        """The themes with their texts; none while the stored rows are those of another memory."""
-        return {} if self._rows_differ else state.arrays()
+        """The themes with their texts."""
+        return state.arrays()
 
     def load_arrays(self, arrays: Arrays) -> GEMRAGState:
         """The state of :meth:`arrays_of`, of which objects are made when a search asks for them."""
-        self._rows_differ = False
         state = GEMRAGState.of_arrays(arrays, *self._vectors())
         self._count(state)
         return state
@@ -134,10 +132,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         """The vectors of chunks, their questions, themes and their questions, of an index in memory."""
         return tuple(map(self.storage.snapshot, self.spaces))  # type: ignore[return-value]
 
-    def _begin(self, state: GEMRAGState) -> Steps[ThemeWriter]:
-        if self._rows_differ:
-            yield from self._rows.put_all(state, self.config)
-            self._rows_differ = False
+    def _begin(self) -> Steps[ThemeWriter]:
         if not self._brought_forward:
             yield from self._bring_forward()
             self._brought_forward = True
@@ -176,7 +171,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         Themes with a removed member are deleted, and the themes of groups that changed enough are recomputed. After a
         delete without inserts this is deferred to the next insert, unless `summaries="eager"`.
         """
-        writer = yield from self._begin(state)
+        writer = yield from self._begin()
         for name in (*(["questions"] if self._questions.embeds else []), "themes", "failed_themes"):
             self.storage.struct.counters.setdefault(name, 0)
         removed = yield from self._rows.chunks(change.removed)
@@ -235,7 +230,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
 
     def _update(self, state: GEMRAGState, groups: Callable[[], Steps[Iterable[str]]] | None) -> Steps[GEMRAGState]:
         """Recompute the spectra of groups, and write every missing theme."""
-        writer = yield from self._begin(state)
+        writer = yield from self._begin()
         with_themes = yield from self._rows.names(OF_GROUP)
         there = yield from self._rows.groups(with_themes)
         left = [name for name in with_themes if name not in there]
@@ -292,7 +287,7 @@ class GEMRAGBuilder(SummaryBuilder[MemoryConfig, GEMRAGState]):
         """Write the missing themes and those written by rules, then extract the questions that failed."""
         if self._unwritten(state):
             state = yield from self._update(state, None)
-        writer = yield from self._begin(state)
+        writer = yield from self._begin()
         yield from writer.read((yield from self._rows.names(UNASKED)))
         yield from writer.write_again()
         if any(record["error"] is not None for record in writer.written.values()):

@@ -59,29 +59,20 @@ class MemoryRows:
 
     # -- all rows -----------------------------------------------------------------------------------
 
-    def are_of(self, state: GEMRAGState, config: MemoryConfig) -> Steps[bool]:
-        """Whether the stored rows are those of this state.
+    def note_repairs(self, state: GEMRAGState, config: MemoryConfig) -> Steps[bool]:
+        """Note it if the stored rows are not those of this state.
 
         They differ if a write without transactions ended early, or if an index in memory comes from a version without
         such rows.
         """
-        for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
-            if (yield from self._records.get_all(collection)) != rows:
-                return False
-        return (yield from self.centre())[1] == len(state.chunk_layer.questions)
-
-    def put_all(self, state: GEMRAGState, config: MemoryConfig) -> Steps[None]:
-        """Replace the stored rows with those of this state."""
-        for collection, rows in _rows_of(state, (yield from self._all_groups()), config).items():
-            stored = yield from self._records.get_all(collection)
-            yield from self._records.delete(collection, [key for key in stored if key not in rows])
-            yield from self._records.put(collection, list(rows.items()))
-        yield from self._records.delete(_EARLIER_GROUPS, (yield from self._records.get_all(_EARLIER_GROUPS)))
-        yield from self.put_centre(*state.chunk_layer.centre.sum)
-
-    def _all_groups(self) -> Steps[dict[str, ChunkGroup]]:
-        stored = yield from self._records.get_all(GROUPS)
-        return _as_groups(stored or (yield from self._records.get_all(_EARLIER_GROUPS)))
+        earlier = yield from self._records.get_all(_EARLIER_GROUPS)
+        groups = _as_groups((yield from self._records.get_all(GROUPS)) or earlier)
+        wanted = {**_rows_of(state, groups, config), _EARLIER_GROUPS: {}}
+        differ = yield from self._records.note_repairs(wanted, {_EARLIER_GROUPS: earlier})
+        if differ or (yield from self.centre())[1] != len(state.chunk_layer.questions):
+            differ = True
+            yield from self._records.note_repairs({_CENTRE: _centre_rows(*state.chunk_layer.centre.sum)})
+        return differ
 
     def names(self, collection: str) -> Steps[list[str]]:
         """The names in a collection, sorted.
@@ -127,8 +118,7 @@ class MemoryRows:
     def put_own_sizes(self, sizes: Mapping[str, int]) -> Steps[None]:
         """Store the sizes of own groups; groups of size 0 are deleted."""
         for collection, rows in _by_size(sizes).items():
-            yield from self._records.put(collection, list(rows.items()))
-            yield from self._records.delete(collection, [name for name in sizes if name not in rows])
+            yield from self._records.update(collection, {**dict.fromkeys(sizes), **rows})
 
     # -- groups -------------------------------------------------------------------------------------
 
@@ -139,13 +129,11 @@ class MemoryRows:
     def put_groups(self, groups: Mapping[str, ChunkGroup], share: float) -> Steps[None]:
         """Store groups, which are due after changes of a share of their chunks; groups without chunks are deleted."""
         for collection, rows in _group_rows(groups, share).items():
-            yield from self._records.put(collection, list(rows.items()))
-            yield from self._records.delete(collection, [name for name in groups if name not in rows])
+            yield from self._records.update(collection, {**dict.fromkeys(groups), **rows})
 
     def pending(self) -> Steps[Rows]:
         """The groups that changed since their spectrum was computed: `"size"`, and whether each is `"due"`."""
-        found = yield from self._records.get_all(_PENDING)
-        return {name: found[name] for name in sorted(found)}
+        return dict(sorted((yield from self._records.get_all(_PENDING)).items()))
 
     # -- themes -------------------------------------------------------------------------------------
 
@@ -199,17 +187,14 @@ class MemoryRows:
                 if key in rows or collection == OF_GROUP:
                     row = rows.setdefault(key, {"themes": []})
                     row["themes"] = sorted({*row["themes"], name} if add else {*row["themes"]} - {name})
-            empty = [key for key, row in rows.items() if collection == OF_GROUP and not row["themes"]]
-            yield from self._records.put(collection, [(key, row) for key, row in rows.items() if key not in empty])
-            yield from self._records.delete(collection, empty)
+            kept = {key: row if row["themes"] or collection == _CHUNKS else None for key, row in rows.items()}
+            yield from self._records.update(collection, kept)
 
     def put_texts(self, records: Mapping[str, Record]) -> Steps[None]:
         """Store the texts of themes."""
         yield from self._records.put(_SUMMARIES, list(records.items()))
         yield from self._records.delete(UNWRITTEN, records)
-        failed = _unasked(records)
-        yield from self._records.put(UNASKED, list(failed.items()))
-        yield from self._records.delete(UNASKED, [name for name in records if name not in failed])
+        yield from self._records.update(UNASKED, {**dict.fromkeys(records), **_unasked(records)})
 
     def delete_texts(self, names: Collection[str]) -> Steps[None]:
         """Delete texts that belong to no theme, or lack their vector."""
@@ -224,9 +209,8 @@ class MemoryRows:
 
     def put_questions_of(self, space: str, questions: Mapping[str, Collection[str]]) -> Steps[None]:
         """Store the ids of the questions of nodes; the rows of nodes without questions are deleted."""
-        rows = [(owner, {"ids": sorted(ids)}) for owner, ids in questions.items() if ids]
-        yield from self._records.put(f"gem_{space}", rows)
-        yield from self._records.delete(f"gem_{space}", [owner for owner, ids in questions.items() if not ids])
+        rows = {owner: {"ids": sorted(ids)} if ids else None for owner, ids in questions.items()}
+        yield from self._records.update(f"gem_{space}", rows)
 
     def centre(self) -> Steps[tuple[Doubles, int]]:
         """The sum of the unit vectors of all questions of chunks, shape (d,), and their number."""
@@ -237,11 +221,12 @@ class MemoryRows:
 
     def put_centre(self, total: Doubles, count: int) -> Steps[None]:
         """Store the sum and the number; for 0 questions nothing is kept."""
-        if not count:
-            yield from self._records.delete(_CENTRE, [_CENTRE])
-            return
-        data = base64.b64encode(total.astype("<f8").tobytes()).decode("ascii")
-        yield from self._records.put(_CENTRE, [(_CENTRE, {"sum": data, "count": count})])
+        yield from self._records.update(_CENTRE, {_CENTRE: None, **_centre_rows(total, count)})
+
+
+def _centre_rows(total: Doubles, count: int) -> Rows:
+    data = base64.b64encode(total.astype("<f8").tobytes()).decode("ascii")
+    return {_CENTRE: {"sum": data, "count": count}} if count else {}
 
 
 def _rows_of(state: GEMRAGState, known: Mapping[str, ChunkGroup], config: MemoryConfig) -> dict[str, Rows]:

@@ -15,7 +15,6 @@ from llama_index.ragkit import SpaceRows, Steps
 from llama_index.ragkit.ids import reading_key
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.index.summaries import SummaryWriter
-from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.derived_nodes import derived_node, node_from_record, node_to_record
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import plain_text, sort_key
@@ -68,13 +67,13 @@ class ThemeWriter:
         if not gone:
             return
         texts = {name: self.written.pop(name) for name in gone if name in self.written}
-        yield from self._summaries.release({name: record["cache_keys"] for name, record in texts.items()})
+        yield from self._summaries.release(texts)
         yield from self._storage.space(THEMES).remove(gone)
         yield from self._questions.delete(THEME_QUESTIONS, gone)
         yield from self._rows.delete_themes(gone)
         self.changed_themes |= dict.fromkeys(gone)
         self.changed_texts |= dict.fromkeys(texts)
-        self._count(-len(texts))
+        self._storage.struct.count(themes=-len(texts))
         self._storage.commits.note_removal()  # a search that is already running may miss the vectors
 
     def replace(self, themes: Mapping[str, Sequence[Theme]]) -> Steps[None]:
@@ -83,7 +82,7 @@ class ThemeWriter:
         yield from self._read(list(dict.fromkeys(member for theme in of_groups for member in theme.members)))
         wanted: dict[str, Theme] = {}
         for theme in of_groups:
-            count = yield from self._count_fitting(theme.members)
+            count = self._count_fitting(theme.members)
             if count > 1:
                 fitting = Theme(theme.group, theme.members[:count], theme.weights[:count])
                 wanted.setdefault(theme_id(fitting.members), fitting)
@@ -95,11 +94,11 @@ class ThemeWriter:
         self.themes.update(new)
         self.changed_themes.update(new)
 
-    def _count_fitting(self, members: Sequence[str]) -> Steps[int]:
+    def _count_fitting(self, members: Sequence[str]) -> int:
         """How many of the members, strongest first, fit into the token limit: at least one."""
         left = self._max_theme_tokens
         for i, member in enumerate(members):
-            left -= count_tokens((yield from self._text(member)))
+            left -= count_tokens(self._texts.get(member, ""))
             if left < 0:
                 return max(1, i)
         return len(members)
@@ -118,11 +117,11 @@ class ThemeWriter:
         of_missing = list(dict.fromkeys(member for name in missing for member in self.themes[name].members))
         rows = yield from self._storage.space().described(of_missing)
         yield from self._read(of_missing)
-        members = {
-            name: sorted(self.themes[name].members, key=lambda m: reading_key(rows.record_of(m).key))
-            for name in missing
-        }
-        texts, failed = yield from self._summaries.write(members, self._text, "Themes")
+        given = {}
+        for name in missing:
+            members = sorted(self.themes[name].members, key=lambda m: reading_key(rows.record_of(m).key))
+            given[name] = [self._texts.get(member, "") for member in members]
+        texts, failed = yield from self._summaries.write(given, "Themes")
         self.failed.update(failed)
         texts = {name: each for name, each in texts.items() if not (each.by and name in self.written)}
         old = {name: self.written[name] for name in texts if name in self.written}
@@ -142,17 +141,14 @@ class ThemeWriter:
                 records[name]["asked_by"] = asked.by
             if not self._questions.embeds:
                 records[name]["questions"] = questions_in(asked.record)
-        uses = {
-            name: [key for key in old[name]["cache_keys"] if key not in records[name]["cache_keys"]] for name in old
-        }
         yield from self._put_texts(records)
-        yield from self._summaries.release(uses)
+        yield from self._summaries.release(old, records)
         questions = {found.node_id: self._questions.embedded(found.record) for found in extracted}
         order = {name: sort_key(node) for name, node in nodes.items()}
         yield from self._questions.store(THEME_QUESTIONS, questions, order)
         rows_of_texts = SpaceRows(list(texts), vectors, [order[name] for name in texts], list(texts))
         yield from self._storage.space(THEMES).put(rows_of_texts)
-        self._count(len(texts.keys() - old.keys()))
+        self._storage.struct.count(themes=len(texts.keys() - old.keys()))
 
     def ask_again(self) -> Steps[None]:
         """Extract the questions of the themes for which extraction failed."""
@@ -179,15 +175,7 @@ class ThemeWriter:
         self.written.update(records)
         self.changed_texts.update(records)
 
-    def _count(self, more: int) -> None:
-        counters = self._storage.struct.counters
-        counters["themes"] = counters.get("themes", 0) + more
-
     def _read(self, node_ids: Sequence[str]) -> Steps[None]:
         """Read the texts of chunks, many at once if the store can."""
         found = yield from self._storage.get_nodes([i for i in node_ids if i not in self._texts])
         self._texts.update({node_id: plain_text(node) for node_id, node in found.items()})
-
-    @immediate
-    def _text(self, node_id: str) -> str:
-        return self._texts.get(node_id, "")

@@ -106,7 +106,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self.rows = StatementRows(storage.stores.graph(), storage.records, config.entity_vectors)
         self.communities = CommunityRows(storage.records)
         self.parts = GraphParts(storage, self.rows, self.communities, self._merging)
-        self._links_differ = False  # whether the data stored with the reports differ from the state in memory
 
     def _check_fixed(self) -> None:
         """Check that the parameters that cannot be changed are those of the stored index."""
@@ -169,12 +168,12 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         yield from self.reports.release((yield from self.communities.delete_reports(gone)))
         reports = {key: report for key, report in reports.items() if key not in gone}
         self.storage.struct.counters["reports"] = len(reports)
-        self._links_differ = not (yield from self.communities.are_linked(reports))
+        yield from self.communities.note_repairs(reports)
         return self._changed(self._nothing(), graph, Touched.of(()), reports, judgements)
 
     def arrays_of(self, state: GraphRAGState) -> Arrays:
-        """The statements and the written reports; none with judgements, or while links are to be repaired."""
-        if state.is_part or state.judgements or self._links_differ:
+        """The statements and the written reports; none with judgements."""
+        if state.is_part or state.judgements:
             return {}
         graph = pack_graph(state.graph, state.everything.arrays)
         return nested({"graph": graph, "reports": PackedMapping.to_arrays(state.reports, WrittenReport.record)})
@@ -186,7 +185,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             part_of(arrays, "reports"), lambda _, record: WrittenReport.from_record(record)
         )
         self.storage.struct.counters["reports"] = len(reports)
-        self._links_differ = False
         view = self._view(graph).over(found)
         return GraphRAGState(self.storage.snapshot(), self.storage.snapshot(ENTITIES), view, reports)
 
@@ -219,7 +217,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
 
     def apply(self, state: GraphRAGState, change: Change) -> Steps[GraphRAGState]:
         """Store everything that follows from a change, and return the new state."""
-        yield from self._begin(state)
         by = self.config.partition_by
         added = [
             chunk_statements(node.node_id, sort_key(node), change.records.get(node.node_id), node.metadata, by)
@@ -233,7 +230,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         judgements = yield from self._judged(removed.graph, part.judgements, documents, ask=False)
         yield from store_rewritten(self.storage, removed.rewritten)
         reports = yield from self.communities.delete_reports_on([chunk.chunk_id for chunk in gone])
-        self._count_reports(-len(reports))
+        self.storage.struct.count(reports=-len(reports))
         yield from self.reports.release(reports)
         yield from self.communities.outdate(bool(gone))
         grown = yield from offload(changed, removed.graph, (), added)
@@ -247,11 +244,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         touched = Touched.of([removed.touched, grown.touched, merged.touched])
         new = self._changed(state, merged.graph, touched, dict.fromkeys(reports), judgements, forget=bool(gone))
         return (yield from self.write_reports(new)) if self.summarizes and not change.more else new
-
-    def _begin(self, state: GraphRAGState) -> Steps[None]:
-        if self._links_differ:
-            yield from self.communities.link_again(state.reports)
-            self._links_differ = False
 
     def _part(self, state: GraphRAGState, reading: Steps[dict[str, Resolved]]) -> Steps[_Part]:
         """The statements that a write needs: all of them if they are in memory, or those that it reads."""
@@ -269,13 +261,12 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self, state: GraphRAGState, part: _Part, graph: StatementGraph, added: Sequence[BaseNode] = ()
     ) -> Steps[None]:
         """Count statements, and store them as rows if no state has all of them."""
-        counters = self.storage.struct.counters
+        struct = self.storage.struct
         if state.is_part:
             tokens = yield from offload(lambda: {node.node_id: count_tokens(plain_text(node)) for node in added})
-            grown = yield from self.rows.change(part.graph, graph, part.tokens, tokens)
-            counters["tokens"] = counters.get("tokens", 0) + grown
+            struct.count(tokens=(yield from self.rows.change(part.graph, graph, part.tokens, tokens)))
         else:
-            counters.update(entities=len(graph.entities), relations=graph.relations)
+            struct.counters.update(entities=len(graph.entities), relations=graph.relations)
 
     # -- names --------------------------------------------------------------------------------------
 
@@ -337,7 +328,7 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         view = self._view((yield from self.rows.everything()))
         gone = yield from self.communities.replace(view, self.reports.by_model)
         yield from self.reports.release(gone)
-        self._count_reports(-len(gone))
+        self.storage.struct.count(reports=-len(gone))
         self.storage.struct.counters.update(
             entities=len(view.graph.entities), relations=view.graph.relations, communities=len(view.hierarchy)
         )
@@ -352,14 +343,13 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
             state = yield from self.find_communities(state)
         if not self.reports.by_model:
             return state
-        yield from self._begin(state)
         view = yield from self.parts.communities(state, None)
         yield from view.load(range(len((yield from offload(lambda: view.hierarchy)))))
         plans = yield from offload(view.plans)
         keys = {plan.key for plan in plans}
         gone = yield from self.communities.delete_reports((yield from self.communities.sizes()).keys() - keys)
         yield from self.reports.release(gone)
-        self._count_reports(-len(gone))
+        self.storage.struct.count(reports=-len(gone))
         state = self._with_reports(state, dict.fromkeys(gone))
         known = view.known(state.reports).difference(again)
         written, failed = yield from self.reports.make(state, view, unwritten(plans, known))
@@ -380,7 +370,6 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
         self, view: GraphView, written: Mapping[str, WrittenReport], state: GraphRAGState
     ) -> Steps[GraphRAGState]:
         """Store reports on the communities of `view`, except those on chunks that were removed meanwhile."""
-        yield from self._begin(state)
         kept = yield from self.parts.still_there(state, view, written)
         yield from self.reports.release({key: report for key, report in written.items() if key not in kept})
         return (yield from self._put_reports(state, kept))
@@ -388,22 +377,17 @@ class GraphRAGBuilder(Builder[GraphRAGConfig, GraphRAGState]):
     def _put_reports(self, state: GraphRAGState, written: Mapping[str, WrittenReport]) -> Steps[GraphRAGState]:
         known = yield from self.communities.reports(sorted(written))
         yield from self.communities.put_reports(written)
-        self._count_reports(len(written.keys() - known.keys()))
+        self.storage.struct.count(reports=len(written.keys() - known.keys()))
         return self._with_reports(state, written)
 
     def _with_reports(self, state: GraphRAGState, reports: Mapping[str, WrittenReport | None]) -> GraphRAGState:
         """The state with some reports changed, if it has reports; None removes one."""
         return state if state.is_part else replace(state, reports=with_changes(state.reports, reports))
 
-    def _count_reports(self, more: int) -> None:
-        counters = self.storage.struct.counters
-        counters["reports"] = counters.get("reports", 0) + more
-
     # -- failures -------------------------------------------------------------------------------------
 
     def retry(self, state: GraphRAGState) -> Steps[GraphRAGState]:
         """Judge the waiting pairs of names, and write the reports that are missing or made of statements instead."""
-        yield from self._begin(state)
         waiting = [d for d, given in (yield from self._judgements(state)).items() if any(j.same is None for j in given)]
         if waiting:
             part = yield from self._part(state, self.rows.of_documents(waiting))

@@ -49,22 +49,13 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CommunityTable:
-    """c communities of n entities.
+    """c communities of n entities."""
 
-    Attributes
-    ----------
-    hierarchy : the hierarchy of the entities in the order of their keys
-    numbers : int64, shape (n,): the numbers of the entities' nodes, in that order
-    tokens : int64, shape (c,): tokens of the lines of each report's plan
-    flags : uint8, shape (c,): whether the lines are the report, and whether there are any
-    keys : the keys of the reports, each of 32 hexadecimal digits
-    """
-
-    hierarchy: Hierarchy
-    numbers: Integers
-    tokens: Integers
-    flags: NDArray[np.uint8]
-    keys: Sequence[str]
+    hierarchy: Hierarchy  # of the entities in the order of their keys
+    numbers: Integers  # int64, shape (n,): the numbers of the entities' nodes, in that order
+    tokens: Integers  # int64, shape (c,): tokens of the lines of each report's plan
+    flags: NDArray[np.uint8]  # shape (c,): whether the lines are the report, and whether there are any
+    keys: Sequence[str]  # the keys of the reports, each of 32 hexadecimal digits
 
     @classmethod
     def of(cls, hierarchy: Hierarchy, names: Iterable[str], rows: Sequence[_Row]) -> "CommunityTable":
@@ -249,21 +240,16 @@ class CommunityRows:
         yield from self._records.put(_TOKENS, [(key, _beside(report)) for key, report in reports.items()])
         yield from self._link(reports, lambda keys, new: sorted({*keys, *new}))
 
-    def are_linked(self, reports: Mapping[str, WrittenReport]) -> Steps[bool]:
-        """Whether the data stored with the reports belong to exactly these reports.
+    def note_repairs(self, reports: Mapping[str, WrittenReport]) -> Steps[bool]:
+        """Note it if the data stored with the reports do not belong to exactly these reports.
 
         They do not after a write without transactions that was interrupted, nor in an index in memory of a version that
         stored no such data.
         """
-        links = yield from self._records.get_all(_OF_CHUNK)
-        expected = {node_id: {"reports": sorted(keys)} for node_id, keys in _of_chunks(reports).items()}
-        return (yield from self.sizes()).keys() == reports.keys() and links == expected
-
-    def link_again(self, reports: Mapping[str, WrittenReport]) -> Steps[None]:
-        """Store the data of all reports again."""
-        for collection in (_TOKENS, _OF_CHUNK):
-            yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
-        yield from self.put_reports(reports)
+        stored = yield from self._records.get_all(_TOKENS)
+        tokens = {key: stored.get(key) or _beside(report) for key, report in reports.items()}
+        links = {node_id: {"reports": sorted(keys)} for node_id, keys in _of_chunks(reports).items()}
+        return (yield from self._records.note_repairs({_TOKENS: tokens, _OF_CHUNK: links}, {_TOKENS: stored}))
 
     def delete_reports(self, keys: Collection[str]) -> Steps[dict[str, WrittenReport]]:
         """Delete written reports, and return them."""
@@ -284,8 +270,7 @@ class CommunityRows:
         of_chunk = _of_chunks(reports)
         known = yield from self._records.get_many(_OF_CHUNK, sorted(of_chunk))
         after = {i: changed(known.get(i, {"reports": []})["reports"], keys) for i, keys in of_chunk.items()}
-        yield from self._records.put(_OF_CHUNK, [(i, {"reports": keys}) for i, keys in after.items() if keys])
-        yield from self._records.delete(_OF_CHUNK, [i for i, keys in after.items() if not keys])
+        yield from self._records.update(_OF_CHUNK, {i: {"reports": k} if k else None for i, k in after.items()})
 
 
 def _beside(report: WrittenReport) -> Record:

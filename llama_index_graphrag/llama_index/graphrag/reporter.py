@@ -201,10 +201,10 @@ class ReportMaker:
             keys = {plan.key for plan in waiting}
             ready = [plan for plan in waiting if keys.isdisjoint(child.key for child in plan.children)]
             known = replace(state, reports={**state.reports, **written})
-            jobs = [partial(watch.run, partial(self._write, known, view, plan)) for plan in ready]
-            outcomes = yield from self._resources.gather(jobs, "Community reports")
-            watch.check({f"Report {plan.key}": outcome for plan, outcome in zip(ready, outcomes, strict=True)})
-            for plan, outcome in zip(ready, outcomes, strict=True):
+            jobs = {plan.key: partial(self._write, known, view, plan) for plan in ready}
+            outcomes = yield from self._resources.run(jobs, watch, "Report {}", "Community reports")
+            for plan in ready:
+                outcome = outcomes[plan.key]
                 if outcome.error is None:
                     written[plan.key] = outcome.unwrap()
                     continue

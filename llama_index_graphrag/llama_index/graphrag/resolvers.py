@@ -35,7 +35,7 @@ from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.context_window import PromptTexts
 from llama_index.ragkit.llm.prompts import PromptHolder
-from llama_index.ragkit.steps import Outcome, gather, immediate
+from llama_index.ragkit.steps import Outcome, immediate
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.validation import check_number
@@ -239,21 +239,17 @@ class EntityMerging:
 
     def _asked(self, todo: Mapping[str, tuple[str, CandidatePair]]) -> Steps[dict[str, Judgement]]:
         """New judgements by key; if the call for a pair failed, its judgement gives the reason."""
-        if not todo:
-            return {}
-        resources = self._resources
+        resolver, resources = self._resolver, self._resources
         watch = FailureWatch("pairs of names", resources.on_error)
-        jobs = [partial(watch.run, partial(self._one, document, pair)) for document, pair in todo.values()]
-        workers = resources.num_workers if self._resolver.needs_llm else 1
-        outcomes: list[Outcome[Judgement]] = yield from gather(
-            jobs, workers, type(self._resolver).__name__, resources.show_progress
+        jobs = {key: partial(self._one, document, pair) for key, (document, pair) in todo.items()}
+        outcomes: dict[str, Outcome[Judgement]] = yield from resources.run(
+            jobs, watch, "Pair {}", type(resolver).__name__, needs_llm=resolver.needs_llm
         )
-        watch.check({f"Pair {key}": outcome for key, outcome in zip(todo, outcomes, strict=True)})
         return {
             key: outcome.unwrap()
             if outcome.error is None
             else Judgement(*pair.names, key, None, f"{type(outcome.error).__name__}: {outcome.error}")
-            for (key, (_, pair)), outcome in zip(todo.items(), outcomes, strict=True)
+            for (key, (_, pair)), outcome in zip(todo.items(), outcomes.values(), strict=True)
         }
 
     def _one(self, document: str, pair: CandidatePair) -> Steps[Judgement]:
@@ -269,14 +265,11 @@ class EntityMerging:
     def _store(self, before: Judgements, after: Judgements) -> Steps[None]:
         """Store the judgements on some documents, and release the cache entries that none of them uses."""
         changed = {document: given for document, given in after.items() if given != before.get(document, ())}
-        empty = [content_id("judgements", document) for document, given in changed.items() if not given]
-        yield from self._storage.records.delete(JUDGEMENTS, empty)
-        records = [
-            (content_id("judgements", document), {"document": document, "judgements": list(map(asdict, given))})
-            for document, given in changed.items()
-            if given
-        ]
-        yield from self._storage.records.put(JUDGEMENTS, records)
+        records = {
+            content_id("judgements", i): {"document": i, "judgements": list(map(asdict, given))} if given else None
+            for i, given in changed.items()
+        }
+        yield from self._storage.records.update(JUDGEMENTS, records)
         uses = {
             self._user(document, j.key): list(j.cache_keys)
             for document, given in changed.items()

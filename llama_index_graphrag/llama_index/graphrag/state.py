@@ -85,19 +85,14 @@ class WrittenReport:
 
 @dataclass(frozen=True, eq=False)
 class GraphView:
-    """The graph of the chunks that a query may see, its communities and the plans of their reports.
-
-    Attributes
-    ----------
-    whole : whether the chunks are all chunks of their scopes, so that the reports are those of the index
-    earlier : arrays of a graph before, and the changes of each write since then
-    """
+    """The graph of the chunks that a query may see, its communities and the plans of their reports."""
 
     graph: StatementGraph
     clustering: Clustering
     config: GraphRAGConfig
     maker: str
-    whole: bool = True
+    whole: bool = True  # whether the chunks are all chunks of their scopes, so that the reports are those of the index
+    # arrays of a graph before, and the changes of each write since then
     earlier: tuple[GraphArrays, tuple[Touched, ...]] | None = None
 
     @cached_property
@@ -221,26 +216,18 @@ class GraphView:
 
 @dataclass(frozen=True, eq=False)
 class GraphRAGState:
-    """Chunks, their names and their statements: the whole index, or the part that a question needs.
+    """Chunks, their names and their statements: the whole index, or the part that a question needs."""
 
-    Attributes
-    ----------
-    chunks : vectors and keys of the chunks
-    entities : vectors of the names; the key of a row is the name within its scope
-    everything : the graph of all chunks
-    reports : key -> the report, for reports that a summarizer wrote
-    failed : key -> why writing failed, since the index was opened
-    judgements : document -> the judgements of a resolver on the names in it
-    is_part : whether the graph, the names, the reports and other chunks are only in the stores, from which a question
-        reads the part that it needs (:class:`~llama_index.graphrag.graph_parts.GraphParts`)
-    """
-
-    chunks: Snapshot
-    entities: Snapshot
-    everything: GraphView
+    chunks: Snapshot  # vectors and keys of the chunks
+    entities: Snapshot  # vectors of the names; the key of a row is the name within its scope
+    everything: GraphView  # the graph of all chunks
+    # key -> the report, for reports that a summarizer wrote
     reports: Mapping[str, WrittenReport] = field(default_factory=dict)
-    failed: Mapping[str, str] = field(default_factory=dict)
+    failed: Mapping[str, str] = field(default_factory=dict)  # key -> why writing failed, since the index was opened
+    # document -> the judgements of a resolver on the names in it
     judgements: Mapping[str, tuple[Judgement, ...]] = field(default_factory=dict)
+    # whether the graph, the names, the reports and other chunks are only in the stores, from which a question reads the
+    # part that it needs (`GraphParts`)
     is_part: bool = False
     _filtered: RecentMasks[GraphView] = field(default_factory=RecentMasks)  # the graphs of recent filtered queries
 

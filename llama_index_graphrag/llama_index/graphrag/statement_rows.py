@@ -107,12 +107,11 @@ class StatementRows:
         gone, put = ([rows[i] for i in differing if i in rows] for rows in (old, new))
         yield from offload(self._change, gone, put)
         counts = {**was, **tokens}
-        yield from self._records.delete(_STATEMENTS, [i for i in differing if i not in new])
-        yield from self._records.put(_STATEMENTS, [(each.chunk.chunk_id, _record(each, counts)) for each in put])
+        records = {i: _record(new[i], counts) if i in new else None for i in differing}
+        yield from self._records.update(_STATEMENTS, records)
         yield from self._count_scopes(*([each.chunk for each in rows] for rows in (gone, put)))
         kept = {document: {"chunks": sorted(ids)} for document, ids in after.documents.items()}
-        yield from self._records.delete(_DOCUMENTS, [name for name in before.documents if name not in kept])
-        yield from self._records.put(_DOCUMENTS, list(kept.items()))
+        yield from self._records.update(_DOCUMENTS, {**dict.fromkeys(before.documents), **kept})
         return sum(counts[i] for i in new) - sum(was.values())
 
     def _count_scopes(self, gone: Iterable[ChunkStatements], new: Iterable[ChunkStatements]) -> Steps[None]:
@@ -120,8 +119,8 @@ class StatementRows:
         more.subtract(map(_scope_key, gone))
         known = yield from self._records.get_many(_SCOPES, sorted(more))
         sizes = {scope: known.get(scope, {"chunks": 0})["chunks"] + number for scope, number in more.items()}
-        yield from self._records.delete(_SCOPES, [scope for scope, size in sizes.items() if size <= 0])
-        yield from self._records.put(_SCOPES, [(scope, {"chunks": size}) for scope, size in sizes.items() if size > 0])
+        rows = {scope: {"chunks": size} if size > 0 else None for scope, size in sizes.items()}
+        yield from self._records.update(_SCOPES, rows)
 
     def _change(self, gone: Sequence[Resolved], new: Sequence[Resolved]) -> None:
         less, more = statement_edges(gone, -1, stated=self._stated), statement_edges(new, 1, stated=self._stated)

@@ -61,11 +61,9 @@ class PassageGraph:
         gone = passage_rows({i: before[i] for i in changed if i in before}, -1)
         new = {i: passage for i, passage in changed.items() if passage is not None}
         yield from self._change(gone, passage_rows(new))
-        removed = [i for i, passage in changed.items() if passage is None]
-        yield from self._records.delete(_PASSAGES, removed)
-        yield from self._records.delete(_NUMBERS, [str(passage_number(i)) for i in removed])
-        yield from self._records.put(_PASSAGES, [(i, _content(passage)) for i, passage in new.items()])
-        yield from self._records.put(_NUMBERS, [(str(passage_number(i)), {"id": i}) for i in new])
+        yield from self._records.update(_PASSAGES, {i: _content(new[i]) if i in new else None for i in changed})
+        numbers = {str(passage_number(i)): {"id": i} if i in new else None for i in changed}
+        yield from self._records.update(_NUMBERS, numbers)
         return before
 
     def relist(self, before: Lists, after: Lists) -> Steps[None]:

@@ -15,6 +15,7 @@ from llama_index.hipporag.state import HippoRAGState, phrase_id
 from llama_index.ragkit import Snapshot, SpaceRows, Steps, offload
 from llama_index.ragkit.index.resources import Resources
 from llama_index.ragkit.storage.index_storage import IndexStorage
+from llama_index.ragkit.storage.records import Record
 
 __all__ = ["PhraseVectors"]
 
@@ -135,16 +136,12 @@ class PhraseVectors:
 
     def _store(self, lists: csr_matrix, rows: Ints, id_of: Callable[[int], str]) -> Steps[None]:
         """Store the lists of some rows, and delete empty ones."""
-        put, drop = [], []
+        records: dict[str, Record | None] = {}
         for row in rows.tolist():
             part = slice(lists.indptr[row], lists.indptr[row + 1])
             near = [id_of(column) for column in lists.indices[part].tolist()]
-            if near:
-                put.append((id_of(row), {"ids": near, "cosines": lists.data[part].tolist()}))
-            else:
-                drop.append(id_of(row))
-        yield from self._records.put(SIMILAR, put)
-        yield from self._records.delete(SIMILAR, drop)
+            records[id_of(row)] = {"ids": near, "cosines": lists.data[part].tolist()} if near else None
+        yield from self._records.update(SIMILAR, records)
 
 
 def _named(lists: csr_matrix, rows: Ints, phrase_of: Callable[[int], str]) -> dict[str, dict[str, float]]:

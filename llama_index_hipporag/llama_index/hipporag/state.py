@@ -216,26 +216,19 @@ def fact_text(fact: Fact) -> str:
 
 @dataclass(frozen=True)
 class HippoRAGState:
-    """Chunks, phrases and facts, one row each, and the knowledge graph over these rows.
+    """Chunks, phrases and facts, one row each, and the knowledge graph over these rows."""
 
-    Attributes
-    ----------
-    chunks : vectors and keys
-    phrases : phrase -> its row
-    facts : fact -> its column in the graph
-    phrase_vectors : vectors of the first `len(phrase_vectors)` phrases, in their order: of all phrases, or of none
-        until a search needs them; the keys are the phrases
-    fact_vectors : vectors of facts, which are encoded in the keys, in a separate order of rows: of all facts, or of
-        none until a search needs them
-    names : finds the phrases in texts, by how phrases are normalised, once a question has asked for it
-    """
-
-    chunks: Snapshot = field(default_factory=Snapshot.empty)
-    phrases: Numbering[str] = field(default_factory=Numbering)
-    facts: Numbering[Fact] = field(default_factory=Numbering)
+    chunks: Snapshot = field(default_factory=Snapshot.empty)  # vectors and keys
+    phrases: Numbering[str] = field(default_factory=Numbering)  # phrase -> its row
+    facts: Numbering[Fact] = field(default_factory=Numbering)  # fact -> its column in the graph
+    # vectors of the first `len(phrase_vectors)` phrases, in their order: of all phrases, or of none until a search
+    # needs them; the keys are the phrases
     phrase_vectors: Snapshot = field(default_factory=Snapshot.empty)
+    # vectors of facts, which are encoded in the keys, in a separate order of rows: of all facts, or of none until a
+    # search needs them
     fact_vectors: Snapshot = field(default_factory=Snapshot.empty)
     graph: KnowledgeGraph = field(default_factory=KnowledgeGraph.empty)
+    # finds the phrases in texts, by how phrases are normalised, once a question has asked for it
     names: dict[Callable[[str], str], KnownNames] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property

@@ -182,8 +182,7 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         struct = self.storage.struct
         if after.maps:
             struct.params[_CELLS] = _WORDS
-        for kind, count in after.counts.items():
-            struct.counters[kind] = struct.counters.get(kind, 0) + count - before.counts[kind]
+        struct.count(**{kind: count - before.counts[kind] for kind, count in after.counts.items()})
 
     @immediate
     def embedding(self) -> list[Callable[[PseudoGraph], Steps[PseudoGraph]]]:
@@ -224,7 +223,6 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         yield from self._describe(cells["facts"])
         new, stale = yield from self._unstored(cells)
         yield from self._embed(new)
-        counters = self.storage.struct.counters
         super_nodes = {}
         for kind in KINDS:
             rows, space = self._rows_of(new[kind]), self.storage.space(kind)
@@ -232,8 +230,8 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
                 linked = yield from self._find_linked(kind, new[kind])
                 before, after = yield from self._fusions[kind].replace(_snapshot(rows), linked, dropped[kind])
                 super_nodes[kind] = before, after
-                counters[kind] = counters.get(kind, 0) - len(dropped[kind]) + len(rows.ids)
-                counters[f"super_{kind}"] = counters.get(f"super_{kind}", 0) + after.count - before.count
+                more = {kind: len(rows.ids) - len(dropped[kind]), f"super_{kind}": after.count - before.count}
+                self.storage.struct.count(**more)
             yield from space.put(rows)
             if stale[kind]:
                 old = yield from space.fetch(stale[kind])

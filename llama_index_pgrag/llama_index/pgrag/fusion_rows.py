@@ -36,7 +36,6 @@ class FusionRows:
         self._space = storage.space(kind)
         self._records = storage.records
         self.empty = empty
-        self._to_store: SuperNodes | None = None  # all super nodes of an index that an earlier version wrote
         self._of_row, self._members, self._earlier = f"pg_super_of_{kind}", f"pg_super_{kind}", f"super_{kind}"
 
     # -- reading ------------------------------------------------------------------------------------
@@ -67,7 +66,10 @@ class FusionRows:
             members, of_row = _of_earlier(earlier, rows.ids)
         found, damaged = yield from offload(restore, members, of_row, rows, self.empty)
         if earlier:
-            self._to_store = found
+            of_rows = {row_id: {"c": name} for row_id, name in _of_row(found).items()}
+            records = {name: _record(found, name) for name in found.members}
+            wanted: dict[str, dict[str, Record]] = {self._members: records, self._of_row: of_rows, self._earlier: {}}
+            yield from self._records.note_repairs(wanted)
         elif damaged:
             yield from self._store(self.empty, found, damaged)
         return found
@@ -98,10 +100,6 @@ class FusionRows:
         `linked` is the result of :meth:`linked`; the vectors of removed rows are already deleted. Returns the super
         nodes of the components that may have changed, before and after.
         """
-        if self._to_store is not None:
-            yield from self._store(self.empty, self._to_store)
-            yield from self._records.delete(self._earlier, list((yield from self._records.get_all(self._earlier))))
-            self._to_store = None
         old = yield from self.read(dict.fromkeys([*linked, *removed]))
         if not len(new) and not old.members:
             return old, old
@@ -116,18 +114,16 @@ class FusionRows:
 
     def _store(self, old: SuperNodes, after: SuperNodes, damaged: Sequence[str] = ()) -> Steps[None]:
         """Store the differences, and everything that is damaged."""
-        changed = [
-            name
-            for name, ids in after.members.items()
+        changed = {
+            name: _record(after, name)
+            for name, ids in sorted(after.members.items())
             if old.members.get(name) != ids or old.groups.get(name) != after.groups[name]
-        ]
-        yield from self._records.put(self._members, [(name, _record(after, name)) for name in sorted(changed)])
-        lost = sorted(name for name in {*old.members, *damaged} if name not in after.members)
-        yield from self._records.delete(self._members, lost)
+        }
+        lost = sorted({*old.members, *damaged} - after.members.keys())
+        yield from self._records.update(self._members, {**dict.fromkeys(lost), **changed})
         was, now = _of_row(old), _of_row(after)
-        pairs = [(row_id, {"c": name}) for row_id, name in sorted(now.items()) if was.get(row_id) != name]
-        yield from self._records.put(self._of_row, pairs)
-        yield from self._records.delete(self._of_row, sorted({*was, *damaged} - now.keys()))
+        moved = {row_id: {"c": name} for row_id, name in sorted(now.items()) if was.get(row_id) != name}
+        yield from self._records.update(self._of_row, {**dict.fromkeys(sorted({*was, *damaged} - now.keys())), **moved})
 
 
 def _names(records: Mapping[str, Record]) -> dict[str, str]:

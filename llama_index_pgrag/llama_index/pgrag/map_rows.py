@@ -129,9 +129,8 @@ class MapRows:
         """
         if not self.are_kept:
             return
-        maps = {i: sorted({fact.node_id for fact in found.facts}) for i, found in after.maps.items()}
-        yield from self._records.put(_MAPS, [(i, {"nodes": nodes}) for i, nodes in maps.items()])
-        yield from self._records.delete(_MAPS, [i for i in before.maps if i not in maps])
+        maps = {i: {"nodes": sorted({fact.node_id for fact in found.facts})} for i, found in after.maps.items()}
+        yield from self._records.update(_MAPS, {**dict.fromkeys(before.maps), **maps})
         come, gone = yield from self._count_topics(before, after)
         rows = {node_id: NodeRow(tuple(own)) for node_id, own in facts.items() if own}
         phrases = yield from offload(lambda: {node_id: row.phrases() for node_id, row in rows.items()})
@@ -151,8 +150,7 @@ class MapRows:
         stored = yield from self._records.get_many(_TOPICS, names)
         counts = {name: (stored[name]["maps"] if name in stored else 0) + more[name] for name in names}
         gone = {name for name, count in counts.items() if not count}
-        yield from self._records.put(_TOPICS, [(name, {"maps": count}) for name, count in counts.items() if count])
-        yield from self._records.delete(_TOPICS, sorted(gone & stored.keys()))
+        yield from self._records.update(_TOPICS, {name: {"maps": n} if n else None for name, n in counts.items()})
         return set(counts) - gone - stored.keys(), gone & stored.keys()
 
     def _mentioning(self, names: Sequence[str], but: Collection[str]) -> Steps[dict[str, NodeRow]]:
@@ -177,11 +175,10 @@ class MapRows:
         same = {node_id for node_id, row in before.items() if after.get(node_id) == row}
         before, after = ({i: row for i, row in rows.items() if i not in same} for rows in (before, after))
         yield from offload(self._change, before, after)
-        gone = [node_id for node_id in before if node_id not in after]
-        yield from self._records.delete(_NODES, gone)
-        yield from self._records.delete(_NUMBERS, [str(chunk_number(node_id)) for node_id in gone])
-        yield from self._records.put(_NODES, [(node_id, row.record()) for node_id, row in after.items()])
-        yield from self._records.put(_NUMBERS, [(str(chunk_number(i)), {"id": i}) for i in after])
+        ids = dict.fromkeys([*before, *after])
+        yield from self._records.update(_NODES, {i: after[i].record() if i in after else None for i in ids})
+        numbers = {str(chunk_number(i)): {"id": i} if i in after else None for i in ids}
+        yield from self._records.update(_NUMBERS, numbers)
 
     def _change(self, before: Mapping[str, NodeRow], after: Mapping[str, NodeRow]) -> None:
         was, now = ({i: row.names_among(row.present) for i, row in rows.items()} for rows in (before, after))

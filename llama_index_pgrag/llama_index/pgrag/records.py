@@ -128,10 +128,8 @@ def facts_after(change: Change, storage: IndexStorage, resources: Resources) -> 
     entries = {i: replace(entry, record=change.records.get(i, {})) for i, entry in entries.items()}
     entries.update((yield from _reduced(change, storage, resources)))
     read_together = {e.ref_doc_id for e in entries.values() if e.ref_doc_id and (e.record or {}).get("needs")}
-    around: dict[str, Any] = {}
-    for document in sorted(read_together):
-        node_ids = (yield from storage.manifest.nodes_of(document)) or []
-        around |= yield from storage.manifest.entries_of(i for i in node_ids if i not in entries)
+    node_ids = yield from storage.manifest.nodes_of_documents(sorted(read_together))
+    around = yield from storage.manifest.entries_of(i for i in node_ids if i not in entries)
     return facts_of(entries, {**around, **entries})
 
 

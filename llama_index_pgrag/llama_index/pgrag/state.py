@@ -30,23 +30,16 @@ KINDS = ("topics", "routes", "facts")  # the cells of a mind map; each kind has 
 
 @dataclass(frozen=True)
 class FactPath:
-    """A fact path, from its topic over routes to its fact, and its source.
+    """A fact path, from its topic over routes to its fact, and its source."""
 
-    Attributes
-    ----------
-    id : a UUID derived from node and path
-    document : None for a node without one
-    order : sort key of the facts of a map; derived from content, not from the order of insertion
-    others : sorted ids of other nodes of the document whose texts have words of the path that its node lacks; a fact
-        passes a filter only if all of these nodes pass
-    """
-
-    id: str
+    id: str  # a UUID derived from node and path
     path: Path
     topic_id: str
     node_id: str
-    document: str | None
-    order: tuple[str, int]
+    document: str | None  # None for a node without one
+    order: tuple[str, int]  # sort key of the facts of a map; derived from content, not from the order of insertion
+    # sorted ids of other nodes of the document whose texts have words of the path that its node lacks; a fact passes a
+    # filter only if all of these nodes pass
     others: tuple[str, ...] = ()
 
     @property
@@ -139,32 +132,24 @@ class NamesLater:
 
 @dataclass(frozen=True)
 class PseudoGraph:
-    """The state that a query reads: the whole index, or the part that a question or a write needs.
+    """The state that a query reads: the whole index, or the part that a question or a write needs."""
 
-    Attributes
-    ----------
-    chunks, topics, routes, facts : vectors of the nodes and of the cells of the maps; a cell is embedded together with
-        its path. If cells are compared by their words, `topics`, `routes` and `facts` are empty
-    maps : topic id -> mind map; each of its cells has a row if cells have vectors
-    map_of : fact id -> topic id
-    of_node : node id -> its facts
-    fused : kind -> the super nodes over topics, and over facts, by their vectors; None if cells have no vectors
-    names : the names of the maps of the whole index
-    terms : id of a cell -> how often its text has each term, for cells that were counted for a question
-    links : which nodes have which names, where that was stored
-    """
-
+    # vectors of the nodes and of the cells of the maps; a cell is embedded together with its path. If cells are
+    # compared by their words, `topics`, `routes` and `facts` are empty
     chunks: Snapshot = field(default_factory=Snapshot.empty)
     topics: Snapshot = field(default_factory=Snapshot.empty)
     routes: Snapshot = field(default_factory=Snapshot.empty)
     facts: Snapshot = field(default_factory=Snapshot.empty)
+    # topic id -> mind map; each of its cells has a row if cells have vectors
     maps: Mapping[str, MindMap] = field(default_factory=dict)
-    map_of: Mapping[str, str] = field(default_factory=dict)
-    of_node: Mapping[str, tuple[FactPath, ...]] = field(default_factory=dict)
+    map_of: Mapping[str, str] = field(default_factory=dict)  # fact id -> topic id
+    of_node: Mapping[str, tuple[FactPath, ...]] = field(default_factory=dict)  # node id -> its facts
+    # kind -> the super nodes over topics, and over facts, by their vectors; None if cells have no vectors
     fused: Mapping[str, SuperNodes] | None = None
-    names: NamesLater = field(default_factory=NamesLater)
+    names: NamesLater = field(default_factory=NamesLater)  # the names of the maps of the whole index
+    # id of a cell -> how often its text has each term, for cells that were counted for a question
     terms: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    links: NameLinks | None = None
+    links: NameLinks | None = None  # which nodes have which names, where that was stored
 
     @classmethod
     def of(cls, facts: Facts) -> "PseudoGraph":

@@ -67,7 +67,6 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         self._summaries = SummaryWriter(storage, resources, config.summary_tokens)
         self._rows = TreeRows(storage)
         self.tree = TreeView(storage, self._rows)
-        self._rows_differ = False  # whether the stored rows differ from the state in memory
 
     @property
     def fingerprints(self) -> Mapping[str, dict[str, str]]:
@@ -92,22 +91,19 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         written = {name: records[name] for name in vectors.ids if name in records and name in tree.summaries}
         yield from space.remove([name for name in vectors.ids if name not in written])
         yield from self._rows.delete_texts([name for name in records if name not in written])
+        yield from self._rows.note_repairs(tree, chunks.ids, written, rows)
         if gone:
-            yield from self._rows.put_all(tree, chunks.ids, written)
-        self._rows_differ = not gone and not (yield from self._rows.are_of(tree, chunks.ids, written, rows))
+            yield from self.storage.records.repair()
         self.storage.struct.counters["summaries"] = len(written)
         return RaptorState(*self._vectors(), tree, written)
 
     def arrays_of(self, state: RaptorState) -> Arrays:
-        """The tree and the records of its summaries; empty while the stored rows are those of another tree."""
-        if self._rows_differ:
-            return {}
+        """The tree and the records of its summaries."""
         return nested({**state.tree.packed(), "written": PackedMapping.to_arrays(state.written)})
 
     def load_arrays(self, arrays: Arrays) -> RaptorState:
         """The state of :meth:`arrays_of`, made into objects when a search needs them."""
         written: PackedMapping[Record] = PackedMapping.of_arrays(part_of(arrays, "written"))
-        self._rows_differ = False
         self.storage.struct.counters["summaries"] = len(written)
         return RaptorState(*self._vectors(), Tree.of_packed(arrays), written)
 
@@ -115,10 +111,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         """The vectors of all chunks and summaries of an index in memory."""
         return self.storage.snapshot(), self.storage.snapshot(SUMMARIES)
 
-    def _begin(self, state: RaptorState, change: Change | None = None) -> Steps[TreeWriter]:
-        if self._rows_differ:
-            yield from self._rows.put_all(state.tree, state.chunks.ids, state.written)
-            self._rows_differ = False
+    def _writer(self, change: Change | None = None) -> TreeWriter:
         given = self.storage, self._rows, self.resources, self.config, self._clustering, self._summaries
         return TreeWriter(*given, change)
 
@@ -138,7 +131,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
         summaries above the deleted chunks, and rewrites them at once only with `summaries="eager"`. With "on_request",
         an insert into an existing tree leaves the summaries above the new chunks unwritten.
         """
-        writer = yield from self._begin(state, change)
+        writer = self._writer(change)
         if change.removed:  # delete everything derived from a deleted chunk first
             yield from self._remove(writer, change.removed)
         if change.added:
@@ -250,7 +243,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     def write_missing(self, state: RaptorState) -> Steps[RaptorState]:
         """Write the missing summaries, and rewrite the summaries above them, which were written without them."""
-        writer = yield from self._begin(state)
+        writer = self._writer()
         yield from self._place_waiting(writer)
         unwritten = yield from self._rows.unwritten()
         yield from writer.read_around(unwritten, (), self.config.max_layers)
@@ -260,14 +253,14 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
 
     def rebuild(self, state: RaptorState) -> Steps[RaptorState]:
         """Cluster all chunks again; summaries of unchanged clusters are kept."""
-        writer = yield from self._begin(state)
+        writer = self._writer()
         yield from self._cluster(writer)
         yield from self._rows.delete_waiting((yield from self._rows.waiting()))
         return self._changed(state, writer)
 
     def derive_waiting(self, state: RaptorState) -> Steps[RaptorState]:
         """Give parents to the chunks that wait for the last part of a write."""
-        writer = yield from self._begin(state)
+        writer = self._writer()
         yield from self._place_waiting(writer)
         return self._changed(state, writer)
 
@@ -278,7 +271,7 @@ class TreeBuilder(SummaryBuilder[TreeConfig, RaptorState]):
     def retry(self, state: RaptorState) -> Steps[RaptorState]:
         """Like :meth:`write_missing`, then have the summaries that rules wrote written again."""
         state = yield from self.write_missing(state)
-        writer = yield from self._begin(state)
+        writer = self._writer()
         by_rules = yield from self._by_rules(state)
         if by_rules:
             yield from writer.read_around(list(by_rules), (), self.config.max_layers)

@@ -96,8 +96,7 @@ class TreeRows:
 
     def by_rules(self) -> Steps[Rows]:
         """The summaries that rules wrote, sorted, each with the reason why the summarizer failed."""
-        found = yield from self._records.get_all(_BY_RULES)
-        return {name: found[name] for name in sorted(found)}
+        return dict(sorted((yield from self._records.get_all(_BY_RULES)).items()))
 
     def waiting(self) -> Steps[list[str]]:
         """The chunks that wait for the last part of a write to get a parent, sorted."""
@@ -107,31 +106,22 @@ class TreeRows:
         """The records of the summaries that have a text."""
         return (yield from self._records.get_many(SUMMARIES, summaries))
 
-    def are_of(self, tree: Tree, chunks: Iterable[str], written: Collection[str], stored: Rows) -> Steps[bool]:
-        """Whether all `stored` rows are those of a whole tree and of its written summaries.
+    def note_repairs(self, tree: Tree, chunks: Iterable[str], written: Collection[str], stored: Rows) -> Steps[bool]:
+        """Note it if the `stored` rows are not those of a whole tree and of its written summaries.
 
         They are not if a write ended early in a store without transactions, nor in an index in memory by an earlier
         version, which stored only children.
         """
         rows = _rows_of(tree, chunks)
-        roots = {node: row["level"] for node, row in rows.items() if not row["parents"]}
-        unwritten = sorted(name for name in tree.summaries if name not in written)
-        return stored == rows and (yield from self.roots()) == roots and (yield from self.unwritten()) == unwritten
+        unwritten: Rows = {name: {} for name in tree.summaries if name not in written}
+        wanted = {_TREE: _bare(rows), _ROOTS: _roots(rows), _UNWRITTEN: unwritten}
+        return (yield from self._records.note_repairs(wanted, {_TREE: _bare(stored)}))
 
     def all_texts(self) -> Steps[Rows]:
         """The records of all summaries that have a text."""
         return (yield from self._records.get_all(SUMMARIES))
 
     # -- writing ------------------------------------------------------------------------------------
-
-    def put_all(self, tree: Tree, chunks: Iterable[str], written: Collection[str]) -> Steps[None]:
-        """Replace the stored rows by those of a whole tree."""
-        rows = _rows_of(tree, chunks)
-        for collection in (_TREE, _ROOTS, _UNWRITTEN):
-            yield from self._records.delete(collection, list((yield from self._records.get_all(collection))))
-        yield from self._put(rows)
-        yield from self._put_roots(rows)
-        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in tree.summaries if name not in written])
 
     def change(self, new: Mapping[str, Summary], removed: Mapping[str, Summary]) -> Steps[None]:
         """Store summaries that have no text yet, and delete others, whose texts are already deleted.
@@ -149,18 +139,16 @@ class TreeRows:
             row["parents"] = sorted({*row["parents"], *above.get(node, ())} - removed.keys())
         for name, summary in sorted(new.items(), key=lambda item: item[1].level):
             rows[name]["chunks"] = sum(rows[child]["chunks"] for child in summary.children)
-        yield from self._put(rows)
-        yield from self._records.delete(_ROOTS, [node for node in roots if rows[node]["parents"]])
-        yield from self._put_roots(rows)
-        yield from self._records.put(_UNWRITTEN, [(name, {}) for name in new])
+        yield from self._records.update(_TREE, _bare(rows))
+        yield from self._records.update(_ROOTS, {**dict.fromkeys(roots), **_roots(rows)})
         yield from self.forget(removed)
-        yield from self._records.delete(_UNWRITTEN, removed)
+        yield from self._records.update(_UNWRITTEN, {**dict.fromkeys(removed), **{name: {} for name in new}})
 
     def put_alone(self, chunks: Iterable[str]) -> Steps[None]:
         """Store chunks that are below no summary."""
         rows = {chunk: _row(0, [], []) for chunk in chunks}
-        yield from self._put(rows)
-        yield from self._put_roots(rows)
+        yield from self._records.update(_TREE, _bare(rows))
+        yield from self._records.update(_ROOTS, _roots(rows))
 
     def put_waiting(self, chunks: Iterable[str]) -> Steps[None]:
         """Note that chunks wait for the last part of a write to get a parent."""
@@ -180,24 +168,13 @@ class TreeRows:
         """Store the texts of summaries."""
         yield from self._records.put(SUMMARIES, list(records.items()))
         yield from self._records.delete(_UNWRITTEN, records)
-        marked = marks_of(records)
-        yield from self._records.put(_BY_RULES, list(marked.items()))
-        yield from self._records.delete(_BY_RULES, [name for name in records if name not in marked])
+        yield from self._records.update(_BY_RULES, {**dict.fromkeys(records), **marks_of(records)})
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
         """Delete the texts of summaries, and note that they have none."""
         yield from self._records.delete(_BY_RULES, names)
         yield from self._records.delete(SUMMARIES, names)
         yield from self._records.put(_UNWRITTEN, [(name, {}) for name in names])
-
-    def _put(self, rows: Rows) -> Steps[None]:
-        """Store rows; those of chunks hold only their parents."""
-        bare = {node: row if row["level"] else {"parents": row["parents"]} for node, row in rows.items()}
-        yield from self._records.put(_TREE, list(bare.items()))
-
-    def _put_roots(self, rows: Mapping[str, Record]) -> Steps[None]:
-        roots = [(node, {"level": row["level"]}) for node, row in rows.items() if not row["parents"]]
-        yield from self._records.put(_ROOTS, roots)
 
 
 def marks_of(records: Mapping[str, Record]) -> Rows:
@@ -227,8 +204,18 @@ def _rows_of(tree: Tree, chunks: Iterable[str]) -> Rows:
     return rows
 
 
+def _roots(rows: Rows) -> Rows:
+    """The records of the rows without a parent."""
+    return {node: {"level": row["level"]} for node, row in rows.items() if not row["parents"]}
+
+
+def _bare(rows: Rows) -> Rows:
+    """Rows as they are stored; those of chunks hold only their parents."""
+    return {node: row if row["level"] else {"parents": row["parents"]} for node, row in rows.items()}
+
+
 def _read(stored: Rows) -> Rows:
-    """Stored rows, with the fields that rows of chunks leave out."""
+    """The rows of :func:`_bare`, whole."""
     return {node: row if "level" in row else {**_row(0, [], []), **row} for node, row in stored.items()}
 
 

@@ -131,21 +131,15 @@ class TreeWriter:
 
     def delete_texts(self, names: Sequence[str]) -> Steps[None]:
         """Delete the texts and vectors of summaries, so that those that stay in the tree are rewritten."""
-        yield from self._summaries.release(
-            {name: self._written.pop(name)["cache_keys"] for name in names if name in self._written}
-        )
+        yield from self._summaries.release({n: self._written.pop(n) for n in names if n in self._written})
         stored = yield from self._rows.texts(names)
         if stored:
             yield from self._space.remove(stored)
             yield from self._rows.delete_texts(list(stored))
             self.texts.update(dict.fromkeys(stored))
-            self._count(-len(stored))
+            self._storage.struct.count(summaries=-len(stored))
             self._storage.commits.note_removal()  # a question that has begun may miss the vectors
         self._forget(names)
-
-    def _count(self, more: int) -> None:
-        counters = self._storage.struct.counters
-        counters["summaries"] = counters.get("summaries", 0) + more
 
     def write(self, tree: Tree) -> Steps[Tree]:
         """Write every missing summary, layer by layer, then add layers up to the root; returns the stored tree.
@@ -187,9 +181,7 @@ class TreeWriter:
                 yield from self._write_layer(tree, layer, level, {})
                 after = {name: self._written[name] for name in layer}
                 todo |= tree.ancestors(name for name in layer if after[name]["node"] != before[name]["node"])
-                used = {name: after[name]["cache_keys"] for name in layer}
-                uses = {n: [k for k in old["cache_keys"] if k not in used[n]] for n, old in before.items()}
-                yield from self._summaries.release(uses)
+                yield from self._summaries.release(before, after)
         return tree
 
     def _add_layer(self, tree: Tree) -> Steps[Tree | None]:
@@ -252,7 +244,8 @@ class TreeWriter:
 
     def _write_summaries(self, tree: Tree, layer: Sequence[str], level: int) -> Steps[None]:
         children = yield from self._children(tree, layer)
-        written, failed = yield from self._summaries.write(children, self._text, f"Summaries of layer {level}")
+        given = {name: [self._texts[child] for child in below] for name, below in children.items()}
+        written, failed = yield from self._summaries.write(given, f"Summaries of layer {level}")
         self.failed.update(failed)
         if not written:
             return
@@ -292,7 +285,7 @@ class TreeWriter:
         yield from self._rows.put_texts(records)
         yield from self._space.put(rows)
         self.texts.update(records)
-        self._count(len(records.keys() - known.keys()))
+        self._storage.struct.count(summaries=len(records.keys() - known.keys()))
         self._written.update(records)
         self._forget(records)
 
@@ -320,10 +313,6 @@ class TreeWriter:
         for name in names:
             self._texts.pop(name, None)
             self._tokens.pop(name, None)
-
-    def _text(self, node: str) -> Steps[str]:
-        yield from self._read([node])
-        return self._texts[node]
 
     def _weights(self, nodes: Sequence[str]) -> Steps[NDArray[np.float64]]:
         """The number of tokens of each node."""

@@ -26,9 +26,8 @@ from llama_index.ragkit.text.salient_terms import CorpusTerms, telling_terms
 from llama_index.sprag.config import SpRAGConfig
 from llama_index.sprag.context.headers import contextualised
 from llama_index.sprag.descriptions import CONTEXTS, Descriptions, as_record, document_of, shown_text
-from llama_index.sprag.document_rows import CorpusRows, DocumentRows
+from llama_index.sprag.document_rows import CorpusRows, DocumentRows, brought_forward
 from llama_index.sprag.documents import ChunkPlace, DocumentEntry, entry_of
-from llama_index.sprag.earlier import brought_forward
 from llama_index.sprag.extraction.context_extractor import Described, DocumentChunks
 from llama_index.sprag.state import SpRAGState
 
@@ -91,11 +90,12 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         rows = dict((yield from self._rows.all_chunks()))
         if not rows and CONTEXTS in self.storage.struct.spaces:
             rows = yield from brought_forward(self.storage, entries)
-        for i in self._whole().ids:
+        chunks = self.storage.snapshot()
+        for i in chunks.ids:
             if i not in rows and i in entries and entries[i].done:
                 rows[i] = {"document": document_of(i, entries[i].record or {}), "header": None}
-        rows = {i: row for i, row in rows.items() if i in entries and i in self._whole()}
-        self._unfinished = {i for i in self._whole().ids if i not in rows}
+        rows = {i: row for i, row in rows.items() if i in entries and i in chunks}
+        self._unfinished = {i for i in chunks.ids if i not in rows}
         described = yield from self.storage.records.get_all(CONTEXTS)
         groups: dict[str, list[str]] = {}
         for i, row in rows.items():
@@ -124,18 +124,14 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     def load_arrays(self, arrays: Arrays) -> SpRAGState | None:
         """The state of :meth:`arrays_of`, made into objects when a search needs them."""
-        state = SpRAGState.of_arrays(arrays, self._whole(), self._all_plain())
+        state = SpRAGState.of_arrays(arrays, self.storage.snapshot(), self._all_plain())
         self._words.load(state.lexical or LexicalIndex())
         self._unfinished = set()
         return state
 
-    def _whole(self) -> Snapshot:
-        found = self.storage.space().whole()
-        return Snapshot.empty() if found is None else found
-
     def _seen(self) -> Snapshot:
         """The rows of the chunks, without those of an interrupted write."""
-        rows = self._whole()
+        rows = self.storage.snapshot()
         hidden = [i for i in self._unfinished if i in rows]
         if not hidden:
             return rows
@@ -293,7 +289,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         yield from self._descriptions.store(plan.described)
         yield from self._rows.put_failed({key: (found.error, found.by) for key, found in plan.described.items()})
         yield from self._put(plan)
-        self._count(documents=len(plan.after) - len(plan.before))
+        self.storage.struct.count(documents=len(plan.after) - len(plan.before))
         self.storage.struct.counters["failed"] = len((yield from self._rows.failed()))
         lexical = self._words.whole()
         if lexical is None:
@@ -320,7 +316,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         """Delete headers and words of chunks that are removed or changed, and vectors of those that are removed."""
         chunks = [*plan.removed, *plan.stale]
         yield from self._rows.delete_chunks(chunks)
-        self._count(contexts=-plan.lost)
+        self.storage.struct.count(contexts=-plan.lost)
         self._unfinished.difference_update(plan.removed)
         if self._plain is not None:
             yield from self._plain.remove(plan.removed)
@@ -342,14 +338,10 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
         document = {i: key for key, entry in plan.after.items() for i in entry.chunks}
         yield from self._rows.put_chunks(headers, document)
         self._unfinished.difference_update(headers)
-        self._count(contexts=sum(map(bool, headers.values())))
+        self.storage.struct.count(contexts=sum(map(bool, headers.values())))
         terms = yield from offload(_with_headers, {i: {"terms": c.terms} for i, c in plan.chunks.items()}, headers)
         labelled = {node.node_id: self.terms.labelled(node, terms[node.node_id]) for node in nodes}
         yield from offload(self._words.changed, (), labelled)
-
-    def _count(self, **more: int) -> None:
-        counters = self.storage.struct.counters
-        counters.update({name: counters.get(name, 0) + count for name, count in more.items()})
 
     # -- chunks without their headers ---------------------------------------------------------------
 
@@ -375,7 +367,7 @@ class ContextBuilder(Builder[SpRAGConfig, SpRAGState]):
 
     def _plain_vectors(self, chunks: Sequence[str]) -> NDArray[np.float32]:
         """The vectors of chunks without their headers."""
-        vectors, plain = self._whole().vectors_of(chunks), self._all_plain()
+        vectors, plain = self.storage.snapshot().vectors_of(chunks), self._all_plain()
         known = [row for row, i in enumerate(chunks) if i in plain]
         if known:
             vectors[known] = plain.vectors_of([chunks[row] for row in known])

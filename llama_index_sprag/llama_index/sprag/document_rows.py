@@ -1,15 +1,18 @@
 """`DocumentRows` and `CorpusRows`: the documents of an index, and how often they have each term, as records."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from llama_index.ragkit import Steps
+import numpy as np
+
+from llama_index.ragkit import SpaceRows, Steps
 from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.salient_terms import CorpusTerms
-from llama_index.sprag.descriptions import CONTEXTS
+from llama_index.sprag.descriptions import CONTEXTS, document_of
 from llama_index.sprag.documents import DocumentEntry
 
-__all__ = ["CorpusRows", "DocumentRows"]
+__all__ = ["CorpusRows", "DocumentRows", "brought_forward"]
 
 _DOCUMENTS, _CHUNKS, _FAILED = "sprag_documents", "sprag_chunks", "sprag_failed"
 _FIELDS = ("chunks", "goes_on", "tokens", "characters")  # of a row, as in `DocumentEntry.as_json`
@@ -48,17 +51,14 @@ class DocumentRows:
 
     def failed(self) -> Steps[dict[str, Record]]:
         """Why documents were not described, and which class described them instead, by key in sorted order."""
-        found = yield from self._records.get_all(_FAILED)
-        return {key: found[key] for key in sorted(found)}
+        return dict(sorted((yield from self._records.get_all(_FAILED)).items()))
 
     def put_all(self, documents: Mapping[str, DocumentEntry], chunks: Mapping[str, Record]) -> Steps[None]:
         """Store all documents and chunks in place of what is stored."""
         failed = {key: _failure(document.error, document.by) for key, document in documents.items() if document.error}
         wanted = {_DOCUMENTS: {key: _row(document) for key, document in documents.items()}, _FAILED: failed}
         for collection, rows in {**wanted, _CHUNKS: chunks}.items():
-            stored = yield from self._records.get_all(collection)
-            yield from self._records.put(collection, [pair for pair in rows.items() if stored.get(pair[0]) != pair[1]])
-            yield from self._records.delete(collection, [key for key in stored if key not in rows])
+            yield from self._records.replace(collection, rows)
 
     def put(self, documents: Iterable[DocumentEntry]) -> Steps[None]:
         """Store documents, without their descriptions."""
@@ -71,9 +71,8 @@ class DocumentRows:
 
     def put_failed(self, failed: Mapping[str, tuple[str, str]]) -> Steps[None]:
         """Store why documents were not described, `""` for others, and which class described them instead."""
-        rows = [(key, _failure(error, by)) for key, (error, by) in failed.items() if error]
-        yield from self._records.put(_FAILED, rows)
-        yield from self._records.delete(_FAILED, [key for key, (error, _) in failed.items() if not error])
+        rows = {key: _failure(error, by) if error else None for key, (error, by) in failed.items()}
+        yield from self._records.update(_FAILED, rows)
 
     def put_chunks(self, headers: Mapping[str, str], document_of: Mapping[str, str]) -> Steps[None]:
         """Store the headers of chunks, `""` for those without one."""
@@ -103,22 +102,17 @@ class CorpusRows:
             return
         counts = yield from self._counts([*more, _TOTAL])
         new = {term: counts.get(term, 0) + count for term, count in more.items() if count}
-        yield from self._store({**new, _TOTAL: counts.get(_TOTAL, 0) + sum(more.values())})
+        new[_TOTAL] = counts.get(_TOTAL, 0) + sum(more.values())
+        yield from self._records.update(_TERMS, {term: {"count": n} if n > 0 else None for term, n in new.items()})
 
     def put_all(self, terms: Mapping[str, int]) -> Steps[None]:
         """Store the terms of all documents in place of the stored counts."""
-        stored = {term: row["count"] for term, row in (yield from self._records.get_all(_TERMS)).items()}
         wanted = {**terms, _TOTAL: sum(terms.values())}
-        other = {term: count for term, count in wanted.items() if stored.get(term) != count}
-        yield from self._store({**dict.fromkeys(stored.keys() - wanted.keys(), 0), **other})
+        yield from self._records.replace(_TERMS, {term: {"count": n} for term, n in wanted.items() if n > 0})
 
     def _counts(self, terms: Iterable[str]) -> Steps[dict[str, int]]:
         rows = yield from self._records.get_many(_TERMS, terms)
         return {term: row["count"] for term, row in rows.items()}
-
-    def _store(self, counts: Mapping[str, int]) -> Steps[None]:
-        yield from self._records.put(_TERMS, [(term, {"count": count}) for term, count in counts.items() if count > 0])
-        yield from self._records.delete(_TERMS, [term for term, count in counts.items() if count <= 0])
 
 
 def _failure(error: str, by: str) -> Record:
@@ -131,3 +125,30 @@ def _row(document: DocumentEntry) -> Record:
 
 def _entry(key: str, row: Record, description: Record) -> DocumentEntry:
     return DocumentEntry.of_json(key, [*(row[name] for name in _FIELDS), description])
+
+
+def brought_forward(storage: IndexStorage, entries: Mapping[str, Any]) -> Steps[dict[str, Record]]:
+    """Convert an index in memory of an earlier version: replace the vectors of chunks without headers by those with
+    headers, and return the rows of the chunks.
+
+    In earlier versions the space "chunks" had the vectors without header, or zeros, and "contexts" those with a header.
+    From now on "contexts" has the vectors without header. `entries` are those of the manifest.
+    """
+    chunks, contexts = storage.snapshot(), storage.snapshot(CONTEXTS)
+    ids = [i for i in contexts.ids if i in chunks and chunks.record_of(i).key == contexts.record_of(i).key]
+    headers = {i: contexts.metadata_of(i).get("header", "") for i in ids}
+    alone, together = (each.vectors_of(ids) if ids else np.zeros((0, 0), np.float32) for each in (chunks, contexts))
+    rows: dict[str, Record] = {}
+    for i, vector in zip(chunks.ids, chunks.matrix, strict=True):
+        if i in entries and (i in headers or vector.any() or entries[i].done):
+            header = headers.get(i, "" if vector.any() else None)  # None: embedded by the next write to the document
+            rows[i] = {"document": document_of(i, entries[i].record or {}), "header": header}
+    is_plain = alone.any(axis=1) & (alone != together).any(axis=1)
+    plain = [i for i, found in zip(ids, is_plain, strict=True) if found]
+    keys = [chunks.record_of(i).key for i in ids]
+    documents, metadatas = [chunks.record_of(i).ref_doc_id for i in ids], [chunks.metadata_of(i) for i in ids]
+    yield from storage.space().put(SpaceRows(ids, together, keys, documents, metadatas))
+    yield from storage.space(CONTEXTS).remove(contexts.ids)
+    plain_keys = [key for key, found in zip(keys, is_plain, strict=True) if found]
+    yield from storage.space(CONTEXTS).put(SpaceRows(plain, alone[is_plain], plain_keys, plain))
+    return rows

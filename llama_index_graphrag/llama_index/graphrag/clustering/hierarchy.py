@@ -21,18 +21,13 @@ class Hierarchy:
     """c communities of n nodes, numbered parents before children, in the order of their least members.
 
     Each community is a run of `order`; the children of a community partition it.
-
-    Attributes
-    ----------
-    order : int64, shape (n,), the nodes
-    first, last : int64, shape (c,): community i is `order[first[i]:last[i]]`
-    parent : int64, shape (c,), -1 for a root
     """
 
-    order: Integers
+    order: Integers  # int64, shape (n,), the nodes
+    # int64, shape (c,): community i is `order[first[i]:last[i]]`
     first: Integers
     last: Integers
-    parent: Integers
+    parent: Integers  # int64, shape (c,), -1 for a root
 
     def __len__(self) -> int:
         """Number of communities."""

@@ -46,25 +46,17 @@ _COMPUTED = ("documents", "entities", "links")
 
 @dataclass(frozen=True, eq=False)
 class EntityGraph:
-    """An undirected weighted graph as a symmetric sparse matrix, rows and columns in the order of the names.
+    """An undirected weighted graph as a symmetric sparse matrix, rows and columns in the order of the names."""
 
-    Attributes
-    ----------
-    names : n keys of entities, sorted, without repetition
-    indptr, indices : int64, shapes (n + 1,) and (m,): rows of sorted neighbours; each edge is in two rows
-    weights : int64, shape (m,), at least 1: number of chunks that state the pair
-    tokens : int64, shape (m,): tokens of the statements about the pair
-    node_tokens : int64, shape (n,): tokens of the statements only about the entity
-    sums, ends : int64, shape (n,), for a part of a graph, whose rows lack unknown entities: the sum of the weights of
-        all edges of each entity, and its number of neighbours as far as it is known
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # n keys of entities, sorted, without repetition
+    # int64, shapes (n + 1,) and (m,): rows of sorted neighbours; each edge is in two rows
     indptr: Integers
     indices: Integers
-    weights: Integers
-    tokens: Integers
-    node_tokens: Integers
+    weights: Integers  # int64, shape (m,), at least 1: number of chunks that state the pair
+    tokens: Integers  # int64, shape (m,): tokens of the statements about the pair
+    node_tokens: Integers  # int64, shape (n,): tokens of the statements only about the entity
+    # int64, shape (n,), for a part of a graph, whose rows lack unknown entities: the sum of the weights of all edges of
+    # each entity, and its number of neighbours as far as it is known
     sums: Integers | None = None
     ends: Integers | None = None
 
@@ -218,21 +210,13 @@ def _whole(name: str, values: Any, length: int, least: int) -> Integers:
 
 @dataclass(frozen=True, eq=False)
 class Naming:
-    """Which chunks name each entity.
+    """Which chunks name each entity."""
 
-    Attributes
-    ----------
-    names : keys of the entities, sorted
-    chunks : ids of all chunks, sorted
-    starts : shape (entities + 1,), where the chunks of each entity begin and the last end
-    where : shape (m,), places of chunks, ascending for each entity
-    totals : int64, shape (entities,), for a part of the chunks: how many of all chunks name each entity
-    """
-
-    names: tuple[str, ...]
-    chunks: tuple[str, ...]
-    starts: Integers
-    where: Integers
+    names: tuple[str, ...]  # keys of the entities, sorted
+    chunks: tuple[str, ...]  # ids of all chunks, sorted
+    starts: Integers  # shape (entities + 1,), where the chunks of each entity begin and the last end
+    where: Integers  # shape (m,), places of chunks, ascending for each entity
+    # int64, shape (entities,), for a part of the chunks: how many of all chunks name each entity
     totals: Integers | None = None
 
     @classmethod

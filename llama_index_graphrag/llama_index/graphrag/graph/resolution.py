@@ -217,23 +217,15 @@ class DocumentNames:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The judgement of a resolver on two names in a document.
+    """The judgement of a resolver on two names in a document."""
 
-    Attributes
-    ----------
-    one, other : normalised names, sorted
-    key : hash of the pair from which it was made
-    same : whether they are one entity; None if there is no judgement yet
-    reason : why there is no judgement
-    cache_keys : entries of the extraction cache that it uses
-    """
-
+    # two normalised names, sorted
     one: str
     other: str
-    key: str
-    same: bool | None
-    reason: str = ""
-    cache_keys: tuple[str, ...] = ()
+    key: str  # hash of the pair from which it was made
+    same: bool | None  # whether they are one entity; None if there is no judgement yet
+    reason: str = ""  # why there is no judgement
+    cache_keys: tuple[str, ...] = ()  # entries of the extraction cache that it uses
 
 
 Judgements = Mapping[str, tuple[Judgement, ...]]

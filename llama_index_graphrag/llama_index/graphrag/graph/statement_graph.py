@@ -63,22 +63,16 @@ class StatementGraph:
 
     The key of an entity is its normalised name after resolution (:mod:`llama_index.graphrag.graph.resolution`), within
     the scope of its chunks.
-
-    Attributes
-    ----------
-    chunks : chunk id -> its statements
-    documents : document -> ids of its chunks
-    same : document -> pairs of normalised names in it that a resolver judged to be one entity, each sorted
-    short : document -> normalised name -> the name that stands for it there, by rules and by these pairs
-    entities : key -> the chunks that name it
-    links : key -> key -> the chunks that state the pair; symmetric, without loops
     """
 
-    chunks: Mapping[str, ChunkStatements] = field(default_factory=dict)
-    documents: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    chunks: Mapping[str, ChunkStatements] = field(default_factory=dict)  # chunk id -> its statements
+    documents: Mapping[str, frozenset[str]] = field(default_factory=dict)  # document -> ids of its chunks
+    # document -> pairs of normalised names in it that a resolver judged to be one entity, each sorted
     same: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    # document -> normalised name -> the name that stands for it there, by rules and by these pairs
     short: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    entities: Mapping[str, Occurrences] = field(default_factory=dict)
+    entities: Mapping[str, Occurrences] = field(default_factory=dict)  # key -> the chunks that name it
+    # key -> key -> the chunks that state the pair; symmetric, without loops
     links: Mapping[str, Mapping[str, Occurrences]] = field(default_factory=dict)
     _statements: dict[str, list[Statement]] = field(default_factory=dict, repr=False, compare=False)
 

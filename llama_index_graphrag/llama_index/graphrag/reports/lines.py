@@ -13,22 +13,13 @@ _COST_EXPONENT = 0.3
 
 
 class ReportLine(NamedTuple):
-    """The text of one or more statements.
+    """The text of one or more statements."""
 
-    Attributes
-    ----------
-    text : one line
-    entities : keys of its entities, sorted
-    statements : ids of the statements, in canonical order, repeated if several chunks state the same
-    nodes : ids of the nodes that state it, in canonical order, each once
-    is_claim : whether it is a claim
-    """
-
-    text: str
-    entities: tuple[str, ...]
-    statements: tuple[str, ...]
-    nodes: tuple[str, ...]
-    is_claim: bool = False
+    text: str  # one line
+    entities: tuple[str, ...]  # keys of its entities, sorted
+    statements: tuple[str, ...]  # ids of the statements, in canonical order, repeated if several chunks state the same
+    nodes: tuple[str, ...]  # ids of the nodes that state it, in canonical order, each once
+    is_claim: bool = False  # whether it is a claim
 
 
 def ranked_lines(statements: Iterable[Statement]) -> list[ReportLine]:

@@ -32,27 +32,17 @@ _TITLE_NAMES = 3
 
 @dataclass(frozen=True)
 class ReportPlan:
-    """The sources of the report of a community.
-
-    Attributes
-    ----------
-    key : hash of the sources and of the maker
-    verbatim : whether the lines are the report of the community
-    lines : the lines that the writer reads, by importance, without those inside a child whose report is read
-    children : the children whose reports are read before the lines, largest first
-    left_out : number of lines that did not fit
-    nodes : ids of all nodes that state something inside the community, in the order of the lines
-    tokens : tokens of the lines and of the children's reports
-    """
+    """The sources of the report of a community."""
 
     community: int
-    key: str
-    verbatim: bool
+    key: str  # hash of the sources and of the maker
+    verbatim: bool  # whether the lines are the report of the community
+    # the lines that the writer reads, by importance, without those inside a child whose report is read
     lines: tuple[ReportLine, ...]
-    children: tuple["ReportPlan", ...]
-    left_out: int
-    nodes: tuple[str, ...]
-    tokens: int
+    children: tuple["ReportPlan", ...]  # the children whose reports are read before the lines, largest first
+    left_out: int  # number of lines that did not fit
+    nodes: tuple[str, ...]  # ids of all nodes that state something inside the community, in the order of the lines
+    tokens: int  # tokens of the lines and of the children's reports
 
 
 @dataclass

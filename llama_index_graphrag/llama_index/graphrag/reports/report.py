@@ -25,24 +25,15 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """A report.
+    """A report."""
 
-    Attributes
-    ----------
-    key : hash of its sources
-    title, summary : the summary may be empty
-    findings : in order of importance
-    rating : importance as rated by a model, 0 to 10; None if no model rated it
-    left_out : number of statements that did not fit into its sources
-    """
-
-    key: str
+    key: str  # hash of its sources
     title: str
-    summary: str
-    findings: tuple[Finding, ...]
+    summary: str  # may be empty
+    findings: tuple[Finding, ...]  # in order of importance
     form: ReportForm
-    rating: float | None = None
-    left_out: int = 0
+    rating: float | None = None  # importance as rated by a model, 0 to 10; None if no model rated it
+    left_out: int = 0  # number of statements that did not fit into its sources
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -45,23 +45,15 @@ def sparse_rows(rows: Sequence[dict[int, int]], columns: int) -> csr_matrix:
 
 @dataclass(frozen=True)
 class KnowledgeGraph:
-    """p passages, n phrases, f facts, and the matrices derived from them; immutable.
+    """p passages, n phrases, f facts, and the matrices derived from them; immutable."""
 
-    Attributes
-    ----------
-    named : (p, n), how often a passage lists a phrase as an entity
-    about : (p, n), 1 if a phrase is the subject of a passage
-    statements : (p, f), how often a passage states a fact
-    heads, tails : (f,), the phrases of each fact
-    synonym_lists : (n, n), row i is the list of phrases similar to phrase i, with cosines; not symmetric
-    """
-
-    named: csr_matrix
-    about: csr_matrix
-    statements: csr_matrix
+    named: csr_matrix  # (p, n), how often a passage lists a phrase as an entity
+    about: csr_matrix  # (p, n), 1 if a phrase is the subject of a passage
+    statements: csr_matrix  # (p, f), how often a passage states a fact
+    # (f,), the phrases of each fact
     heads: Rows
     tails: Rows
-    synonym_lists: csr_matrix
+    synonym_lists: csr_matrix  # (n, n), row i is the list of phrases similar to phrase i, with cosines; not symmetric
 
     @classmethod
     def empty(cls) -> "KnowledgeGraph":
@@ -391,18 +383,11 @@ def give_back() -> None:
 
 @dataclass(frozen=True)
 class GraphPart:
-    """n phrases that have been read, then p passages, then the other nodes that the walk has reached.
+    """n phrases that have been read, then p passages, then the other nodes that the walk has reached."""
 
-    Attributes
-    ----------
-    phrases : (n,)
-    edges : weights, shape (nodes, nodes); no edge leaves a node whose row was not read
-    counts : from scores of nodes to scores of passages, shape (p, nodes)
-    """
-
-    phrases: Sequence[str]
-    edges: csr_matrix
-    counts: csr_matrix
+    phrases: Sequence[str]  # (n,)
+    edges: csr_matrix  # weights, shape (nodes, nodes); no edge leaves a node whose row was not read
+    counts: csr_matrix  # from scores of nodes to scores of passages, shape (p, nodes)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -119,21 +119,15 @@ def _canonical(labels: Labels) -> Labels:
 
 @dataclass(frozen=True)
 class SuperNodes:
-    """The super nodes over the rows of one space. Rows without a link belong to none.
+    """The super nodes over the rows of one space. Rows without a link belong to none."""
 
-    Attributes
-    ----------
-    threshold : least cosine of two linked rows
-    fusion : "components", or "leaders" for the published clustering within each component, in canonical order
-    component_of : id -> name of its component; a missing row is a component of its own
-    members : name -> sorted ids, of components of at least two rows
-    groups : name -> the super nodes of the component, each as its sorted ids
-    """
-
-    threshold: float
+    threshold: float  # least cosine of two linked rows
+    # "components", or "leaders" for the published clustering within each component, in canonical order
     fusion: Fusion = "components"
+    # id -> name of its component; a missing row is a component of its own
     component_of: Mapping[str, str] = field(default_factory=dict)
-    members: Mapping[str, Ids] = field(default_factory=dict)
+    members: Mapping[str, Ids] = field(default_factory=dict)  # name -> sorted ids, of components of at least two rows
+    # name -> the super nodes of the component, each as its sorted ids
     groups: Mapping[str, tuple[Ids, ...]] = field(default_factory=dict)
 
     @classmethod

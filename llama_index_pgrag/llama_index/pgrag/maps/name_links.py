@@ -251,23 +251,18 @@ class TopicMention(NamedTuple):
 
 @dataclass(frozen=True)
 class NameLinks:
-    """Nodes and names as a weighted bipartite graph.
+    """Nodes and names as a weighted bipartite graph."""
 
-    Attributes
-    ----------
-    known : the names of the columns, to find them in a question
-    said : shape (nodes, names), 1 if a name is a last cell of the node's map
-    topics : shape (nodes, names), 1 if it is the topic
-    mentioned : shape (nodes, names), 1 if it is a topic that a long fact mentions
-    nodes : the names of each row's node, None for one without; empty if the links were read from arrays
-    stored : the long facts that mention topics, by their number, if the links were read from arrays
-    """
-
+    # the names of the columns, to find them in a question
     known: KnownNames = field(default_factory=lambda: KnownNames([]))
+    # shape (nodes, names), 1 if a name is a last cell of the node's map
     said: csr_matrix = field(default_factory=lambda: csr_matrix((0, 0)))
-    topics: csr_matrix = field(default_factory=lambda: csr_matrix((0, 0)))
+    topics: csr_matrix = field(default_factory=lambda: csr_matrix((0, 0)))  # shape (nodes, names), 1 if it is the topic
+    # shape (nodes, names), 1 if it is a topic that a long fact mentions
     mentioned: csr_matrix = field(default_factory=lambda: csr_matrix((0, 0)))
+    # the names of each row's node, None for one without; empty if the links were read from arrays
     nodes: Sequence[NodeNames | None] = ()
+    # the long facts that mention topics, by their number, if the links were read from arrays
     stored: Mapping[str, TopicMention] | None = None
 
     def changed(self, known: KnownNames, nodes: Sequence[NodeNames | None]) -> "NameLinks":
@@ -365,18 +360,11 @@ class NameLinks:
 
 @dataclass(frozen=True)
 class LinkedNodes:
-    """The links of some nodes, from both sides.
+    """The links of some nodes, from both sides."""
 
-    Attributes
-    ----------
-    from_nodes : shape (names, nodes), the share of each node's weight that goes to each name
-    from_names : shape (nodes, names), the share of each name's weight that goes to each node
-    frequency : shape (names,), the number of nodes with each name
-    """
-
-    from_nodes: csr_matrix
-    from_names: csr_matrix
-    frequency: NDArray[np.float64]
+    from_nodes: csr_matrix  # shape (names, nodes), the share of each node's weight that goes to each name
+    from_names: csr_matrix  # shape (nodes, names), the share of each name's weight that goes to each node
+    frequency: NDArray[np.float64]  # shape (names,), the number of nodes with each name
 
 
 def _marked(places: Sequence[Places], shape: tuple[int, int]) -> csr_matrix:

@@ -23,20 +23,12 @@ Need = tuple[int, int, int]  # path (or TOPIC), cell after the topic, place of t
 
 @dataclass
 class NodeMap:
-    """One node's part of the mind map of its document.
+    """One node's part of the mind map of its document."""
 
-    Attributes
-    ----------
-    topic : the topic of the document
-    own_topic : the topic that replaces it once a text that it needs is gone; "" if it needs none
-    paths : fact paths with the topic
-    needs : cells with words that only another node's text has
-    """
-
-    topic: str
-    own_topic: str = ""
-    paths: list[Path] = field(default_factory=list)
-    needs: list[Need] = field(default_factory=list)
+    topic: str  # the topic of the document
+    own_topic: str = ""  # the topic that replaces it once a text that it needs is gone; "" if it needs none
+    paths: list[Path] = field(default_factory=list)  # fact paths with the topic
+    needs: list[Need] = field(default_factory=list)  # cells with words that only another node's text has
 
 
 def in_text(path: Path, words: TextWords) -> float:

@@ -23,18 +23,11 @@ _MOST_TOKENS = 4_000
 
 @dataclass(frozen=True)
 class Check:
-    """How well statements match their text.
+    """How well statements match their text."""
 
-    Attributes
-    ----------
-    rouge_l : F-measure of ROUGE-L, in [0, 1]
-    semantic : cosine of the embeddings, or BERTScore, in [-1, 1]; None if it was not computed
-    passed : whether both reach their thresholds
-    """
-
-    rouge_l: float
-    semantic: float | None
-    passed: bool
+    rouge_l: float  # F-measure of ROUGE-L, in [0, 1]
+    semantic: float | None  # cosine of the embeddings, or BERTScore, in [-1, 1]; None if it was not computed
+    passed: bool  # whether both reach their thresholds
 
     @property
     def rank(self) -> tuple[bool, float]:

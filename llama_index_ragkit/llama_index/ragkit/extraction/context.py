@@ -101,7 +101,7 @@ class ExtractionContext:
         prompts: Mapping[str, BasePromptTemplate] = MappingProxyType({}),
         same_language: bool = True,
     ) -> None:
-        self._llm = llm
+        self.llm = llm
         self._cache = cache
         self._users = [users] if isinstance(users, str) else list(users)
         self._retry = retry
@@ -113,11 +113,6 @@ class ExtractionContext:
         self.cache_keys: list[str] = []
         self.repeated = 0
         self.lost: dict[int, ExtractionError] = {}
-
-    @property
-    def llm(self) -> LLM | None:
-        """The language model, None for a step without one."""
-        return self._llm
 
     @property
     def embed_model(self) -> BaseEmbedding:
@@ -162,7 +157,7 @@ class ExtractionContext:
         ExtractionError
             If the model returned no usable reply.
         """
-        llm, cache = self._llm, self._cache
+        llm, cache = self.llm, self._cache
         if llm is None:
             raise ConfigurationError("This step has no llm. Pass llm=, or set Settings.llm.")
         check_llm(llm)

@@ -134,13 +134,18 @@ class Builder(ABC, Generic[Config, State]):
 
     @abstractmethod
     def load(self) -> Steps[State]:
-        """The stored state."""
+        """The stored state.
+
+        Where records belong to another state, since a write ended early or an earlier version wrote them, note it
+        (`Records.note_repairs`): the next write stores them before :meth:`apply`.
+        """
 
     def arrays_of(self, state: State) -> Arrays:
         """The state as arrays, none of which changes, for :meth:`load_arrays`; none if it is read from records.
 
         Where an index is in memory, they are written beside its records, so that it opens without reading these. They
-        may depend only on what is stored: an index that is opened with other parameters gets the same arrays.
+        may depend only on what is stored: an index that is opened with other parameters gets the same arrays. This is
+        not called while records are to be repaired.
         """
         return {}
 

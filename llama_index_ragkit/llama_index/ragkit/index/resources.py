@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.extraction.context import Extraction
+from llama_index.ragkit.extraction.failure_watch import FailureWatch
 from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import Claims, ExtractionCache
@@ -261,17 +263,31 @@ class Resources(ShortRepr):
         """Why a step failed, without secrets, as it is stored and logged."""
         return redact(str(error), self._llm, getattr(self.summarizer, "_llm", None))
 
-    def gather(
-        self, jobs: Sequence[Callable[[], Steps[T]]], description: str, workers: int | None = None
-    ) -> Steps[list[Outcome[T]]]:
-        """Run jobs that call the language model, with a progress bar that says how it does.
+    def run(
+        self,
+        jobs: Mapping[str, Callable[[], Steps[T]]],
+        watch: FailureWatch,
+        name: str,
+        description: str,
+        *,
+        needs_llm: bool = True,
+    ) -> Steps[dict[str, Outcome[T]]]:
+        """Run jobs that call a model, with a progress bar that says how it does, until `watch` ends the run.
 
         Parameters
         ----------
+        name : of a job in messages, a format of its key
         description : of the bar
-        workers : how many run at once [num_workers]
+        needs_llm : whether `num_workers` run at once, or one
         """
-        return (yield from gather(jobs, workers or self.num_workers, description, self.show_progress, status))
+        if not jobs:
+            return {}
+        watched = [partial(watch.run, job) for job in jobs.values()]
+        workers = self.num_workers if needs_llm else 1
+        found = yield from gather(watched, workers, description, self.show_progress, status)
+        outcomes = dict(zip(jobs, found, strict=True))
+        watch.check({name.format(key): outcome for key, outcome in outcomes.items()})
+        return outcomes
 
     def claims(self, prefix: str) -> Claims:
         """The claims of one write in the cache; see :class:`~llama_index.ragkit.llm.cache.Claims`."""

@@ -25,22 +25,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Written:
-    """A summary.
-
-    Attributes
-    ----------
-    text : the summary
-    cache_keys : the entries of the cache that it used
-    error : why the summarizer failed, where another wrote it
-    by : the class that wrote it in place of the one that failed, if one did
-    repeated : how often the reply repeated its end, or a sentence, which was cut
-    """
+    """A summary."""
 
     text: str
-    cache_keys: list[str]
-    error: str = ""
-    by: str = ""
-    repeated: int = 0
+    cache_keys: list[str]  # the entries of the cache that it used
+    error: str = ""  # why the summarizer failed, where another wrote it
+    by: str = ""  # the class that wrote it in place of the one that failed, if one did
+    repeated: int = 0  # how often the reply repeated its end, or a sentence, which was cut
 
     def record(self) -> Record:
         """What is stored of it beside the text."""
@@ -68,14 +59,13 @@ class SummaryWriter:
         self._reasons: dict[str, str] = {}  # of the summaries that failed
 
     def write(
-        self, members: Mapping[str, Sequence[str]], text_of: Callable[[str], Steps[str]], description: str
+        self, given: Mapping[str, Sequence[str]], description: str
     ) -> Steps[tuple[dict[str, Written], dict[str, Exception]]]:
         """Write several summaries, `num_workers` at a time.
 
         Parameters
         ----------
-        members : id of the summary -> ids of the summarised nodes, in reading order
-        text_of : id -> steps of its text; empty texts are left out
+        given : id of the summary -> the summarised texts, in reading order; empty ones are left out
         description : of the progress bar
 
         Returns
@@ -90,17 +80,13 @@ class SummaryWriter:
         """
         resources = self._resources
         needs_llm = resources.summarizer is not None and resources.summarizer.needs_llm
+        again = self._reasons.keys() & given.keys()
+        jobs = {name: partial(self._write_one, name, texts) for name, texts in given.items()}
         watch = FailureWatch("summaries", resources.on_error)
-        again = self._reasons.keys() & members.keys()
-        jobs = [partial(watch.run, partial(self._write_one, name, ids, text_of)) for name, ids in members.items()]
-        outcomes = []
-        if jobs:
-            workers = resources.num_workers if needs_llm else 1
-            outcomes = yield from resources.gather(jobs, description, workers)
+        outcomes = yield from resources.run(jobs, watch, "Summary {!r}", description, needs_llm=needs_llm)
         written: dict[str, Written] = {}
         failed: dict[str, Exception] = {}
-        watch.check({f"Summary {name!r}": outcome for name, outcome in zip(members, outcomes, strict=True)})
-        for name, outcome in zip(members, outcomes, strict=True):
+        for name, outcome in outcomes.items():
             if outcome.error is not None:
                 failed[name] = outcome.error
                 self._reasons[name] = self._resources.reason(outcome.error)
@@ -110,31 +96,25 @@ class SummaryWriter:
         silent = {
             f"Summary {name!r}": str(error) for name, error in failed.items() if not isinstance(error, ParseError)
         }
-        if needs_llm and not again and 1 < len(silent) == len(members):
+        if needs_llm and not again and 1 < len(silent) == len(given):
             raise all_failed("summaries", silent)
-        written |= yield from self._by_rules({name: members[name] for name in failed}, text_of, failed, len(members))
-        return {name: written[name] for name in members if name in written}, failed
+        written |= yield from self._by_rules(given, failed)
+        return {name: written[name] for name in given if name in written}, failed
 
-    def _by_rules(
-        self,
-        members: Mapping[str, Sequence[str]],
-        text_of: Callable[[str], Steps[str]],
-        failed: dict[str, Exception],
-        among: int,
-    ) -> Steps[dict[str, Written]]:
+    def _by_rules(self, given: Mapping[str, Sequence[str]], failed: dict[str, Exception]) -> Steps[dict[str, Written]]:
         """The summaries that failed, as the fallback writes them; they are then failed no more."""
         twin = self._resources.fallback_summarizer
         if twin is None or not failed:
             return {}
-        jobs = [partial(self._write_one, name, ids, text_of, twin) for name, ids in members.items()]
+        jobs = [partial(self._write_one, name, given[name], twin) for name in failed]
         outcomes = yield from gather(jobs)
         by, first = type(twin).__name__, self._resources.reason(next(iter(failed.values())))
         written: dict[str, Written] = {}
-        for name, outcome in zip(members, outcomes, strict=True):
+        for name, outcome in zip(list(failed), outcomes, strict=True):
             if outcome.value is not None and outcome.value.text:
                 written[name] = replace(outcome.value, error=self._resources.reason(failed.pop(name)), by=by)
         if written:
-            counts = len(written), among
+            counts = len(written), len(given)
             self._resources.note_fallback(by, self._resources.summarizer, counts, "summaries", first)
         return written
 
@@ -148,25 +128,23 @@ class SummaryWriter:
         missing = [Failure(name, "summary", self._reasons.get(name, "It is not written yet.")) for name in names]
         return [*missing, *(Failure(name, "summary", row["failed"], row["by"]) for name, row in by_rules.items())]
 
-    def _write_one(
-        self, name: str, ids: Sequence[str], text_of: Callable[[str], Steps[str]], by: Summarizer | None = None
-    ) -> Steps[Written]:
-        texts = []
-        for node_id in ids:
-            text = yield from text_of(node_id)
-            if text.strip():
-                texts.append(text)
+    def _write_one(self, name: str, given: Sequence[str], by: Summarizer | None = None) -> Steps[Written]:
+        texts = [text for text in given if text.strip()]
         if not texts:
-            raise ExtractionError(f"None of the {len(ids)} nodes to be summarised has text.")
+            raise ExtractionError(f"None of the {len(given)} nodes to be summarised has text.")
         with counted() as usage:
             text, keys = yield from self._resources.summarize(
                 texts, self._max_tokens, self._storage.cache_user(name), by
             )
         return Written(text, keys, repeated=usage.repeated)
 
-    def release(self, uses: Mapping[str, Sequence[str]]) -> Steps[None]:
-        """Release entries of the cache: keys by summary."""
-        yield from self._resources.release({self._storage.cache_user(name): keys for name, keys in uses.items()})
+    def release(self, before: Mapping[str, Record], after: Mapping[str, Record] = MappingProxyType({})) -> Steps[None]:
+        """Release entries of the cache that the records of summaries used `before`, and do not `after`."""
+        uses = {}
+        for name, record in before.items():
+            used = after[name]["cache_keys"] if name in after else ()
+            uses[self._storage.cache_user(name)] = [key for key in record["cache_keys"] if key not in used]
+        yield from self._resources.release(uses)
 
     def report(self, failed: Mapping[str, Exception], among: Iterable[str]) -> None:
         """Log which summaries failed, or raise the first error, depending on `on_error`."""

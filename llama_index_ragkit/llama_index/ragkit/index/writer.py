@@ -169,6 +169,7 @@ class IndexWriter(Generic[State]):
 
     def _stored(self) -> Steps[IndexContents[State]]:
         builder = self._builder
+        self._storage.records.repairs = {}
         found = yield from self._storage.arrays(builder.lexical_source)
         parts = part_of(found, _STATE)
         state = (yield from offload(builder.load_arrays, parts)) if parts else None
@@ -186,8 +187,8 @@ class IndexWriter(Generic[State]):
         about = run_steps(self._storage.about_arrays(self._builder.lexical_source))
         if about is None or self._is_committing or contents is not self._contents:
             return None
-        words = contents.lexical.arrays
-        return ArrayFile(about, nested({_STATE: self._builder.arrays_of(contents.state), _WORDS: words}))
+        state = {} if self._storage.records.repairs else self._builder.arrays_of(contents.state)
+        return ArrayFile(about, nested({_STATE: state, _WORDS: contents.lexical.arrays}))
 
     def _contents_of(self, state: State) -> IndexContents[State]:
         words = self._terms.words.whole() if self._builder.keeps_terms else None
@@ -403,6 +404,7 @@ class IndexWriter(Generic[State]):
             yield from self._storage.begin()
             with (yield from self._storage.stores.transaction()):
                 try:
+                    yield from self._storage.records.repair()
                     self._contents = self._contents_of((yield from work(self._contents.state)))
                 except Exception as error:
                     failure = error
@@ -426,10 +428,7 @@ class IndexWriter(Generic[State]):
         """Retry failed nodes, then other failures; returns the number of remaining failures."""
         manifest = self._storage.manifest
         failed = [node_id for node_id, entry in (yield from manifest.entries()).items() if entry.error is not None]
-        nodes = []
-        for node_id in failed:
-            node = yield from self._storage.get_node(node_id)
-            nodes += [] if node is None else [node]
+        nodes = list((yield from self._storage.get_nodes(failed)).values())
         if nodes:
             yield from self.write(nodes, again=set(failed))
         if self._builder.failures(self._contents.state):
@@ -458,6 +457,7 @@ class IndexWriter(Generic[State]):
         try:
             if self._builder.keeps_terms:  # before the builder, which may call models
                 yield from self._terms.changed(change.removed, change.added, change.records)
+            yield from storage.records.repair()
             self._contents = self._contents_of((yield from self._builder.apply(self._contents.state, change)))
         except Exception as error:
             failure = error

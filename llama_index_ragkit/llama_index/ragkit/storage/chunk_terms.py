@@ -60,14 +60,11 @@ class ChunkTerms:
         if left:
             yield from self._stored.change(left, {})
         words = {node_id: stored[node_id] for node_id in chunks.ids if node_id in stored}
-        missing = []
-        for node_id in (i for i in chunks.ids if i not in words):
-            node = yield from storage.get_node(node_id)
-            missing += [] if node is None else [node]
-        entries = yield from storage.manifest.entries_of(node.node_id for node in missing)
+        missing = yield from storage.get_nodes([i for i in chunks.ids if i not in words])
+        entries = yield from storage.manifest.entries_of(missing)
         records = {node_id: entry.record for node_id, entry in entries.items()}
         yield from offload(self.words.load, words)
-        yield from self.changed((), missing, records)
+        yield from self.changed((), list(missing.values()), records)
 
     def changed(
         self, removed: Collection[str], added: Sequence[BaseNode], records: Mapping[str, Record | None]
@@ -128,8 +125,7 @@ class WordRecords:
         keys = {_key(text_id) for text_id in (*removed, *added)}
         stored = yield from self._records.get_many(_COLLECTION, sorted(keys))
         changed = yield from offload(self._changed, stored, removed, added)
-        yield from self._records.put(_COLLECTION, list(changed.items()))
-        yield from self._records.delete(_COLLECTION, [key for key in stored if key not in changed])
+        yield from self._records.update(_COLLECTION, {**dict.fromkeys(stored), **changed})
 
     def _all_of(self, stored: Collection[Record]) -> Words:
         return {text_id: words for record in stored for text_id, words in self._unpacked(record).items()}

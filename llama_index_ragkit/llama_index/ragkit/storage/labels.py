@@ -28,19 +28,12 @@ _OF_DOCUMENT = frozenset({"ref_doc_id", "doc_id", "document_id"})
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts with some labels.
+    """Texts with some labels."""
 
-    Attributes
-    ----------
-    numbers : of the texts, ascending, shape (n,)
-    words : how many words each has, shape (n,)
-    exact : whether these are the texts that pass the filter; if not, others are among them
-    having : words of a stem -> how many of the texts have any of them, where that was counted
-    """
-
-    numbers: Ints
-    words: Ints
-    exact: bool = True
+    numbers: Ints  # of the texts, ascending, shape (n,)
+    words: Ints  # how many words each has, shape (n,)
+    exact: bool = True  # whether these are the texts that pass the filter; if not, others are among them
+    # words of a stem -> how many of the texts have any of them, where that was counted
     having: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def __len__(self) -> int:

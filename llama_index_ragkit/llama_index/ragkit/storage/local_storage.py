@@ -252,12 +252,8 @@ class LocalIndexStorage(IndexStorage):
 
     def _others(self, documents: Sequence[str], entries: Mapping[str, NodeEntry]) -> Steps[list[BaseNode]]:
         """The nodes of documents that are in the index and not among the entries."""
-        rows, stay = self.snapshot(), []
-        for document in documents:
-            for node_id in (yield from self.manifest.nodes_of(document)) or []:
-                node = (yield from self.get_node(node_id)) if node_id not in entries and node_id in rows else None
-                stay += [] if node is None else [node]
-        return stay
+        rows, node_ids = self.snapshot(), (yield from self.manifest.nodes_of_documents(documents))
+        return list((yield from self.get_nodes([i for i in node_ids if i not in entries and i in rows])).values())
 
 
 def _dtype(struct: DerivedStruct) -> Storage:

@@ -23,27 +23,16 @@ _NODES = "nodes"
 
 @dataclass(frozen=True)
 class NodeEntry:
-    """What the index stores about a node.
+    """What the index stores about a node."""
 
-    Attributes
-    ----------
-    ref_doc_id : its document, if it has one
-    key : canonical sort key, which changes with text and metadata
-    record : what the extractor read from it; None without an extractor or after a failure
-    error, step : why the extractor failed, and at which prompt
-    cache_keys : entries of the extraction cache that the node uses
-    done : whether the write that added the node is complete
-    by : the class of the extractor that made the record in place of the one that failed, if one did
-    """
-
-    ref_doc_id: str | None
-    key: str
-    record: Record | None = None
-    error: str | None = None
-    cache_keys: list[str] = field(default_factory=list)
-    done: bool = False
-    step: str = ""
-    by: str = ""
+    ref_doc_id: str | None  # its document, if it has one
+    key: str  # canonical sort key, which changes with text and metadata
+    record: Record | None = None  # what the extractor read from it; None without an extractor or after a failure
+    error: str | None = None  # why the extractor failed
+    cache_keys: list[str] = field(default_factory=list)  # entries of the extraction cache that the node uses
+    done: bool = False  # whether the write that added the node is complete
+    step: str = ""  # the prompt at which it failed
+    by: str = ""  # the class of the extractor that made the record in place of the one that failed, if one did
 
 
 class Manifest:
@@ -117,14 +106,13 @@ class Manifest:
         yield from self._records.delete(_NODES, entries)
         touched = list(dict.fromkeys([*by_document, *whole]))
         stored = yield from self._records.get_many(_DOCUMENTS, touched)
-        kept: dict[str, Record] = {}
+        kept: dict[str, Record | None] = dict.fromkeys(touched)
         for ref_doc_id, record in stored.items():
             gone = set(by_document[ref_doc_id])
             left = [i for i in record["node_ids"] if i not in gone]
             if left and ref_doc_id not in whole:
                 kept[ref_doc_id] = {**record, "node_ids": left}
-        yield from self._records.put(_DOCUMENTS, list(kept.items()))
-        yield from self._records.delete(_DOCUMENTS, [ref_doc_id for ref_doc_id in touched if ref_doc_id not in kept])
+        yield from self._records.update(_DOCUMENTS, kept)
 
     def begin(self, documents: Sequence[Document]) -> Steps[None]:
         """Remove the hashes of documents that are about to be written: until `finish` they count as incomplete."""

@@ -8,6 +8,7 @@ stores do not do themselves: many keys at once, and complete deletes.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from llama_index.core.storage.docstore.types import BaseDocumentStore
@@ -24,6 +25,7 @@ __all__ = ["Record", "Records", "delete_from_docstore", "delete_keys", "describe
 
 T = TypeVar("T")
 Record = dict[str, Any]
+Collections = Mapping[str, Mapping[str, Record]]
 
 _AT_ONCE = 8  # reads of a store that reads one key at a time
 
@@ -34,6 +36,7 @@ class Records:
     Attributes
     ----------
     paused : whether changes are not written, as in an index that was opened while another process writes to it
+    repairs : collections that :meth:`repair` replaces, with the records that they should hold
     """
 
     def __init__(self, docstore: BaseDocumentStore, namespace: str) -> None:
@@ -42,6 +45,7 @@ class Records:
         self._batch_size = tables.batch_size
         self._namespace = namespace
         self.paused = False
+        self.repairs: dict[str, Mapping[str, Record]] = {}
         self._cleaned_later = False
 
     @property
@@ -111,6 +115,37 @@ class Records:
             yield from delete_keys(self._kv, {self._name(collection): keys})
             if not self._cleaned_later:
                 yield from _clean(self._kv)
+
+    def update(self, collection: str, rows: Mapping[str, Record | None]) -> Steps[None]:
+        """Write records, replacing those of the same key, and delete those that are None."""
+        yield from self.put(collection, [(key, row) for key, row in rows.items() if row is not None])
+        yield from self.delete(collection, [key for key, row in rows.items() if row is None])
+
+    def replace(self, collection: str, rows: Mapping[str, Record]) -> Steps[None]:
+        """Make these all records of a collection; only differences are written."""
+        stored = yield from self.get_all(collection)
+        changed: dict[str, Record | None] = {key: row for key, row in rows.items() if stored.get(key) != row}
+        changed.update((key, None) for key in stored if key not in rows)
+        yield from self.update(collection, changed)
+
+    def note_repairs(self, wanted: Collections, known: Collections = MappingProxyType({})) -> Steps[bool]:
+        """Note which collections do not hold all that they should, and only that; returns whether any does not.
+
+        Nothing is written. `known` is what was already read of some collections.
+        """
+        differing = {}
+        for collection, rows in wanted.items():
+            stored = known[collection] if collection in known else (yield from self.get_all(collection))
+            if stored != rows:
+                differing[collection] = rows
+        self.repairs.update(differing)
+        return bool(differing)
+
+    def repair(self) -> Steps[None]:
+        """Store what :meth:`note_repairs` has noted."""
+        for collection, rows in self.repairs.items():
+            yield from self.replace(collection, rows)
+        self.repairs = {}
 
     def check_writable(self) -> Steps[None]:
         """Raise a `ReadOnlyError` if records may not be written, where the store can tell without writing any."""

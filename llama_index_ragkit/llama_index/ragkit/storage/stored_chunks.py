@@ -31,17 +31,11 @@ _MOST = 16_000
 
 @dataclass(frozen=True)
 class ChunkView:
-    """The chunks near a question.
+    """The chunks near a question."""
 
-    Attributes
-    ----------
-    rows : their vectors and metadata, in unspecified order
-    lexical : shape (n,), their BM25 scores
-    full_score : that of a chunk of mean length that has each word of a sentence of the question once, and that length
-    """
-
-    rows: Snapshot
-    lexical: NDArray[np.float64]
+    rows: Snapshot  # their vectors and metadata, in unspecified order
+    lexical: NDArray[np.float64]  # shape (n,), their BM25 scores
+    # that of a chunk of mean length that has each word of a sentence of the question once, and that length
     full_score: FullScore = NOT_KNOWN
 
 

@@ -127,6 +127,5 @@ class StoredIndexStorage(IndexStorage):
         changed = {node_hash: set(stored.get(node_hash, {}).get("nodes", ())) for node_hash in of.values()}
         for node_id, node_hash in of.items():
             change(changed[node_hash], node_id)
-        new = {node_hash: {"nodes": sorted(ids)} for node_hash, ids in changed.items() if ids}
-        yield from self.records.put(_HASHES, [pair for pair in new.items() if stored.get(pair[0]) != pair[1]])
-        yield from self.records.delete(_HASHES, [node_hash for node_hash in stored if node_hash not in new])
+        new = {node_hash: {"nodes": sorted(ids)} if ids else None for node_hash, ids in changed.items()}
+        yield from self.records.update(_HASHES, {one: row for one, row in new.items() if stored.get(one) != row})

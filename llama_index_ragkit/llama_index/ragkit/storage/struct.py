@@ -104,6 +104,11 @@ class DerivedStruct(IndexStruct):
         """Whether its vectors are only in vector stores, and no process holds all of the index."""
         return self.params.get("serve_from") == "stores"
 
+    def count(self, **more: int) -> None:
+        """Add to counters."""
+        for name, number in more.items():
+            self.counters[name] = self.counters.get(name, 0) + number
+
     def parameters_of(self, method: str, needed: Mapping[str, type] = MappingProxyType({})) -> dict[str, Any]:
         """The stored parameters of a method.
 

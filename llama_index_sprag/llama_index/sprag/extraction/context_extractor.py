@@ -34,59 +34,35 @@ _TITLE, _SUMMARY, _SECTION = "context_title", "context_summary", "context_sectio
 
 @dataclass(frozen=True)
 class DocumentChunks:
-    """A document as a sequence of chunks.
+    """A document as a sequence of chunks."""
 
-    Attributes
-    ----------
-    key : its id, a UUID
-    nodes : its chunks in reading order
-    goes_on : whether each chunk continues the one before
-    """
-
-    key: str
-    nodes: Sequence[BaseNode]
-    goes_on: Sequence[bool]
+    key: str  # its id, a UUID
+    nodes: Sequence[BaseNode]  # its chunks in reading order
+    goes_on: Sequence[bool]  # whether each chunk continues the one before
 
 
 @dataclass(frozen=True)
 class Description:
-    """A description of a document.
+    """A description of a document."""
 
-    Attributes
-    ----------
-    title, summary : `""` if there is none
-    sections : titles of the sections of each chunk, from the highest; one entry per chunk
-    section_summaries : a sentence about the section of each chunk, `""` if there is none
-    source : a value that changes with the texts from which the description was made
-    terms : words that set the document apart
-    """
-
-    title: str = ""
-    summary: str = ""
+    title: str = ""  # "" if there is none
+    summary: str = ""  # "" if there is none
+    # titles of the sections of each chunk, from the highest; one entry per chunk
     sections: Sequence[Sequence[str]] = ()
-    section_summaries: Sequence[str] = ()
-    source: str = ""
-    terms: Sequence[str] = ()
+    section_summaries: Sequence[str] = ()  # a sentence about the section of each chunk, "" if there is none
+    source: str = ""  # a value that changes with the texts from which the description was made
+    terms: Sequence[str] = ()  # words that set the document apart
 
 
 @dataclass(frozen=True)
 class Described:
-    """The description of a document, or why there is none.
+    """The description of a document, or why there is none."""
 
-    Attributes
-    ----------
-    description : None after a failure, or if a model was needed but could not be called
-    error : the reason for a failure; "" otherwise. With a description, a part of it failed
-    cache_keys : entries of the extraction cache that it uses
-    unreadable : whether it failed because a reply could not be used
-    by : the class that described it, or its sections, without an LLM after another failed; "" if none did
-    """
-
-    description: Description | None
-    error: str = ""
-    cache_keys: Sequence[str] = ()
-    unreadable: bool = False
-    by: str = ""
+    description: Description | None  # None after a failure, or if a model was needed but could not be called
+    error: str = ""  # the reason for a failure; "" otherwise. With a description, a part of it failed
+    cache_keys: Sequence[str] = ()  # entries of the extraction cache that it uses
+    unreadable: bool = False  # whether it failed because a reply could not be used
+    by: str = ""  # the class that described it, or its sections, without an LLM after another failed; "" if none did
 
 
 class ContextExtractor(NodeExtractor):

@@ -77,16 +77,10 @@ def check_label(node: int, known: str, given: str) -> None:
 
 
 class EdgeChange(NamedTuple):
-    """Differences of edge counts, one row each; rows with the same key add up.
+    """Differences of edge counts, one row each; rows with the same key add up."""
 
-    Attributes
-    ----------
-    nodes : (e,) int64, the node that the edge leaves
-    records : (e,) of type `RECORD`; counts are negative where edges are removed
-    """
-
-    nodes: Ints
-    records: Records
+    nodes: Ints  # (e,) int64, the node that the edge leaves
+    records: Records  # (e,) of type `RECORD`; counts are negative where edges are removed
 
     @classmethod
     def of(cls, edges: Iterable[tuple[int, int, int, int, int]]) -> "EdgeChange":

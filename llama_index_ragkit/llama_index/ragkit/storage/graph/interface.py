@@ -19,22 +19,15 @@ Ints = NDArray[np.int64]
 
 
 class NodeRows(NamedTuple):
-    """Rows of nodes.
+    """Rows of nodes."""
 
-    Attributes
-    ----------
-    nodes : (m,) as asked for, those that are not stored too
-    further : (m,) the number of segments of a hub, whose edges are not given then; otherwise 0
-    labels : (m,) what the node was made from; "" if it is not stored, or was read before
-    indptr, records : ``records[indptr[i] : indptr[i + 1]]`` are the edges of node i, in no order
-    totals : hub without its edges -> number and sum of counts of its edges by kind, of type `TOTAL`
-    """
-
-    nodes: Ints
-    further: Ints
-    labels: Sequence[str]
+    nodes: Ints  # (m,) as asked for, those that are not stored too
+    further: Ints  # (m,) the number of segments of a hub, whose edges are not given then; otherwise 0
+    labels: Sequence[str]  # (m,) what the node was made from; "" if it is not stored, or was read before
+    # ``records[indptr[i] : indptr[i + 1]]`` are the edges of node i, in no order
     indptr: Ints
     records: Records
+    # hub without its edges -> number and sum of counts of its edges by kind, of type `TOTAL`
     totals: Mapping[int, Records]
 
 
