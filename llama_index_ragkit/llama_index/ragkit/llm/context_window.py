@@ -105,7 +105,8 @@ def limited(llm: LLM, reply_tokens: int | None, *, left: int | None = None, warm
     copies = _copies.setdefault(id(llm), {})
     copy = copies.get((most, warmer))
     # A copy is kept for its clients, as long as the model is as it was.
-    if copy is None or any(vars(copy).get(name, ...) is not own for name, own in vars(llm).items() if name not in update):
+    own = {name: value for name, value in vars(llm).items() if name not in update}
+    if copy is None or any(vars(copy).get(name, ...) is not value for name, value in own.items()):
         copy = copies[most, warmer] = llm.model_copy(update=update)
     return copy
 

@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
@@ -76,8 +76,8 @@ def with_stable_ids(nodes: Sequence[BaseNode]) -> list[BaseNode]:
 
 
 def check_nodes(nodes: Any) -> None:
-    """Check that this is a list of nodes or documents."""
-    if isinstance(nodes, str | BaseNode) or not isinstance(nodes, Iterable):
+    """Check that this is a list of nodes or documents; an iterator would be used up by that."""
+    if isinstance(nodes, str | BaseNode | Iterator) or not isinstance(nodes, Iterable):
         raise ConfigurationError(f"A list of documents or nodes is needed, not {_named(nodes)}: put it into a list.")
     for node in nodes:
         if not isinstance(node, BaseNode):

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 
 from llama_index.core.vector_stores.types import MetadataFilters
 
+from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.manifest import Manifest
-from llama_index.ragkit.vectors.filters import select
+from llama_index.ragkit.validation import check_component
+from llama_index.ragkit.vectors.filters import keys_of, select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["EVERYTHING", "Selection", "select_stored"]
+
+_NODE_TYPE = "_node_type"
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,29 @@ class Selection:
     documents : ids of the only documents whose chunks may count; None for all. Stores look chunks up by `only` alone
     texts : of a question that is answered from stores, the texts of its lexical index that pass the filter; None where
         there is no filter, or the index cannot tell
+
+    Raises
+    ------
+    ConfigurationError
+        If the filters or ids are of another kind, or a filter is on the class of a node, which no index stores.
     """
 
     filters: MetadataFilters | None = None
     only: Sequence[str] | None = None
     documents: Sequence[str] | None = None
     texts: LabelledTexts | None = None
+
+    def __post_init__(self) -> None:
+        if self.filters is not None:
+            check_component("filters", self.filters, MetadataFilters, "MetadataFilters(filters=[...])")
+            if _NODE_TYPE in keys_of(self.filters):
+                raise ConfigurationError(
+                    f"An index does not store the class of a node, so it has no filter by {_NODE_TYPE!r}: give such "
+                    "nodes a metadata key of your own."
+                )
+        for name, ids in (("node_ids", self.only), ("doc_ids", self.documents)):
+            if isinstance(ids, str):
+                raise ConfigurationError(f"{name} must be a list of ids, not the text {ids!r}: write [{ids!r}].")
 
     @property
     def is_whole(self) -> bool:

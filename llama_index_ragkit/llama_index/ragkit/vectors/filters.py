@@ -22,7 +22,7 @@ Beyond core, groups may be nested; core raises ValueError for that.
 
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from math import isfinite
 from typing import Any, Literal
@@ -33,7 +33,7 @@ from llama_index.core.vector_stores.types import FilterCondition, FilterOperator
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
-__all__ = ["Compared", "is_comparable", "matches", "relaxed", "select"]
+__all__ = ["Compared", "is_comparable", "keys_of", "matches", "relaxed", "select"]
 
 _MOST = 100  # conditions of one group; the whole filter is checked again here, so the others are not needed
 _WHOLE = 10**15  # Python writes a float below this without an exponent
@@ -94,6 +94,15 @@ def _verdict(value: Any, filter_: MetadataFilter) -> bool | None:
         return matches(value, filter_)
     except TypeError:
         return None
+
+
+def keys_of(filters: MetadataFilters) -> Iterator[str]:
+    """The keys of all filters, also of those in groups."""
+    for part in filters.filters:
+        if isinstance(part, MetadataFilters):
+            yield from keys_of(part)
+        else:
+            yield part.key
 
 
 def select(
