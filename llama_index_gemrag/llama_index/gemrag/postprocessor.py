@@ -24,7 +24,7 @@ from llama_index.ragkit.index.matching import matched_in
 from llama_index.ragkit.index.results import fit_tokens, fresh
 from llama_index.ragkit.storage.derived_nodes import fetch_derived
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN
-from llama_index.ragkit.validation import count, number
+from llama_index.ragkit.validation import Count, Share, count
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT, result_scores, squashed
 
 __all__ = ["GEMRAGPostprocessor"]
@@ -63,13 +63,9 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     method: ClassVar[str] = "gemrag"
     keywords: ClassVar[type] = GEMRAGPostprocessorKeywords
 
-    top_n: Annotated[int, count(1)] = Field(default=10, description="Total number of nodes after expansion.")
-    edge_weight: Annotated[float, number(0, 1)] = Field(
-        default=0.5, description="Weight of edges relative to similarity to the query."
-    )
-    lexical_weight: Annotated[float, number(0, 1)] = Field(
-        default=LEXICAL_WEIGHT, description="Weight of BM25 in similarity to the query."
-    )
+    top_n: Count = Field(default=10, description="Total number of nodes after expansion.")
+    edge_weight: Share = Field(default=0.5, description="Weight of edges relative to similarity to the query.")
+    lexical_weight: Share = Field(default=LEXICAL_WEIGHT, description="Weight of BM25 in similarity to the query.")
     add_themes: bool = Field(default=False, description="Whether the themes of the nodes are added.")
     max_summaries: Annotated[int | None, count(0, none_ok=True)] = Field(
         default=None, description="Largest number of themes to add; None for no limit."

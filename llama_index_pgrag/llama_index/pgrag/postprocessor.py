@@ -19,7 +19,7 @@ from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, content_id, offload
 from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.index.results import fresh
-from llama_index.ragkit.validation import choice, count, number
+from llama_index.ragkit.validation import Count, Share, choice
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT, question_cosines, result_scores, standardised
 
 __all__ = ["PGRAGPostprocessor"]
@@ -52,13 +52,11 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     method: ClassVar[str] = "pgrag"
     keywords: ClassVar[type] = PGRAGPostprocessorKeywords
 
-    max_paths: Annotated[int, count(1)] = Field(default=20, description="Largest number of fact paths.")
+    max_paths: Count = Field(default=20, description="Largest number of fact paths.")
     scope: Annotated[Literal["documents", "nodes"], choice(("documents", "nodes"))] = Field(
         default="documents", description="Scope of the facts used."
     )
-    lexical_weight: Annotated[float, number(0, 1)] = Field(
-        default=LEXICAL_WEIGHT, description="Weight of BM25 in the nearness of a path."
-    )
+    lexical_weight: Share = Field(default=LEXICAL_WEIGHT, description="Weight of BM25 in the nearness of a path.")
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 

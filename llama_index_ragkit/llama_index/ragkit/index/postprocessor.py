@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -19,7 +19,7 @@ from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, run_steps
 from llama_index.ragkit.storage.selection import Selection
-from llama_index.ragkit.validation import count, refusal
+from llama_index.ragkit.validation import CountOrNone, refusal
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["DerivedPostprocessor"]
@@ -64,10 +64,8 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     keywords: ClassVar[type] = PostprocessorKeywords
     needs_index: ClassVar[bool] = True
 
-    top_n: Annotated[int | None, count(1, none_ok=True)] = Field(default=None, description="Maximum number of nodes.")
-    token_budget: Annotated[int | None, count(1, none_ok=True)] = Field(
-        default=None, description="Maximum number of tokens of all nodes."
-    )
+    top_n: CountOrNone = Field(default=None, description="Maximum number of nodes.")
+    token_budget: CountOrNone = Field(default=None, description="Maximum number of tokens of all nodes.")
     filters: MetadataFilters | None = Field(default=None, description="Filters that nodes of the index must pass.")
 
     _index: Any = PrivateAttr()
