@@ -21,7 +21,7 @@ from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, Selection, Steps, offload
 from llama_index.ragkit.index.matching import matched_in
-from llama_index.ragkit.index.results import fit_tokens, fresh
+from llama_index.ragkit.index.results import fit_tokens, fresh, unchanged
 from llama_index.ragkit.storage.derived_nodes import fetch_derived
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN
 from llama_index.ragkit.validation import Count, Share, count
@@ -80,25 +80,22 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
-    ) -> Steps[list[NodeWithScore]]:
-        index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
-        if len(nodes) >= self.top_n:
-            return [fresh(given.node, given.score or 0.0) for given in nodes]
-        bundle = query_bundle if self.edge_weight < 1 else None
-        vector = None
-        if bundle is not None:
-            vector = yield from index.reader.vector(bundle)
-        return (yield from index.writer.in_one_generation(partial(self._expanded, nodes, bundle, vector)))
+    def _vectors(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None) -> Steps[NDArray[np.float32] | None]:
+        if bundle is None or self.edge_weight == 1 or len(nodes) >= self.top_n:
+            return None
+        vector: NDArray[np.float32] | None = yield from self._index.reader.vector(bundle)
+        return vector
 
-    def _expanded(
-        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vector: NDArray[np.float32] | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: NDArray[np.float32] | None
     ) -> Steps[list[NodeWithScore]]:
         """The given nodes and the nodes added to them."""
+        results = unchanged(nodes)
+        if len(nodes) >= self.top_n:
+            return results
+        bundle, vector = bundle if self.edge_weight < 1 else None, vectors
         index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
-        builder: GEMRAGBuilder = index.builder  # type: ignore[assignment]
-        results = [fresh(given.node, given.score or 0.0) for given in nodes]
+        builder: GEMRAGBuilder = self._index.builder
         whole, selection = (yield from index.writer.recovered()), Selection(self.filters)
         chunks = yield from matched_in(index.storage, nodes, whole.state.written)
         given = [chunk or each.node.node_id for chunk, each in zip(chunks, nodes, strict=True)]

@@ -1,11 +1,12 @@
 """`MRAGPostprocessor`: ranks the nodes of any retriever by nearness and by the votes of the heads."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import numpy as np
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from numpy.typing import NDArray
 from typing_extensions import Unpack
 
 from llama_index.mrag.config import ASPECTS, VOTES, Aspects, MRAGConfig, SearchConfig, Vote
@@ -13,9 +14,9 @@ from llama_index.mrag.keywords import MRAGPostprocessorKeywords
 from llama_index.mrag.prompts import ASPECTS_PROMPT
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.vote_search import search_votes
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, RetryPolicy, Steps
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, RetryPolicy, Selection, Steps
 from llama_index.ragkit.index.query import report_fallback
-from llama_index.ragkit.index.results import fresh
+from llama_index.ragkit.index.results import fresh, unchanged
 from llama_index.ragkit.llm.completion import complete
 from llama_index.ragkit.validation import Count, Share, ShareOrNone, choice
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
@@ -61,18 +62,19 @@ class MRAGPostprocessor(DerivedPostprocessor):
             self, index: DerivedIndex[MRAGConfig, MRAGState], **kwargs: Unpack[MRAGPostprocessorKeywords]
         ) -> None: ...
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
-    ) -> Steps[list[NodeWithScore]]:
-        if query_bundle is None:
-            return _unchanged(nodes)
-        return (yield from self._ask(nodes, query_bundle, partial(self._ranked, nodes)))
+    def _vectors(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None) -> Steps[NDArray[np.float32] | None]:
+        index: DerivedIndex[MRAGConfig, MRAGState] = self._index
+        return None if bundle is None else (yield from index.reader.vector(bundle))
 
-    def _ranked(
-        self, nodes: list[NodeWithScore], query: Query[MRAGState] | None, matched: list[str | None]
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: NDArray[np.float32] | None
     ) -> Steps[list[NodeWithScore]]:
+        if bundle is None:
+            return unchanged(nodes)
+        index: DerivedIndex[MRAGConfig, MRAGState] = self._index
+        query, matched = yield from index.reader.among(nodes, bundle, vectors, Selection(self.filters))
         if query is None:
-            return _unchanged(nodes)
+            return unchanged(nodes)
         config = SearchConfig(
             aspects=self.aspects,
             vote=self.vote,
@@ -87,10 +89,6 @@ class MRAGPostprocessor(DerivedPostprocessor):
 
     def _complete(self, **kwargs: Any) -> Steps[Any]:
         return (yield from complete(self._index.llm, ASPECTS_PROMPT, retry=RetryPolicy(), name="aspects", **kwargs))
-
-
-def _unchanged(nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
-    return [fresh(node.node, node.score or 0.0) for node in nodes]
 
 
 def _reordered(

@@ -2,8 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -59,17 +58,12 @@ class RaptorPostprocessor(DerivedPostprocessor):
             self, index: DerivedIndex[TreeConfig, RaptorState], **kwargs: Unpack[RaptorPostprocessorKeywords]
         ) -> None: ...
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: Any
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[TreeConfig, RaptorState] = self._index
-        return (yield from index.writer.in_one_generation(partial(self._condensed, index, nodes)))
-
-    def _condensed(
-        self, index: DerivedIndex[TreeConfig, RaptorState], nodes: Sequence[NodeWithScore]
-    ) -> Steps[list[NodeWithScore]]:
+        builder: TreeBuilder = self._index.builder
         state = (yield from index.writer.recovered()).state
-        builder: TreeBuilder = index.builder  # type: ignore[assignment]
         covering = yield from builder.tree.covering(state, nodes, self.min_coverage, Selection(self.filters))
         choices = condense(covering.matched, covering.tree, covering.written, self.min_coverage)
         fetch = fetch_derived(covering.written, index.storage.get_node)

@@ -1,7 +1,6 @@
 """`RelevantSegmentPostprocessor`: relevant segments from the chunks of any retriever and reranker."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -93,13 +92,9 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         """
         return {**vars(published_config(preset)), "segment_headers": True}
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: Any
     ) -> Steps[list[NodeWithScore]]:
-        work = partial(self._segments, nodes)
-        return (yield from (work() if self._index is None else self._index.writer.in_one_generation(work)))
-
-    def _segments(self, nodes: list[NodeWithScore]) -> Steps[list[NodeWithScore]]:
         state = yield from self._state(nodes)
         matched = [r.node.node_id for r in nodes] if state is None else match_nodes(nodes, state.chunks)
         best: dict[str, NodeWithScore] = {}

@@ -69,12 +69,14 @@ class QueryReader(Generic[State]):
         allowed = selection.allowed(chunks)
         return [Query(bundle, contents, allowed, wanted, self._resources) for bundle in bundles]
 
-    def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
+    def among(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle, vector: Vector | None, selection: Selection
+    ) -> Steps[Among[State]]:
         """A question about those of some nodes that the index contains and that may be shown."""
         contents = yield from self._writer.recovered()
         chunks = contents.state.chunks
         matched = match_nodes(nodes, chunks)
-        allowed = asked.selection.allowed(chunks)
+        allowed = selection.allowed(chunks)
         if allowed is not None:
             matched = [m if m is not None and allowed[chunks.row_of(m)] else None for m in matched]
         known = sorted({name for name in matched if name is not None})
@@ -83,7 +85,7 @@ class QueryReader(Generic[State]):
         yield from self._writer.checks.embed_model()
         among = np.zeros(len(chunks), np.bool_)
         among[chunks.rows_of(known)] = True
-        return Query(asked.bundle, contents, among, len(known), self._resources), matched
+        return Query(bundle, contents, among, len(known), self._resources), matched
 
     def is_current(self, query: Query[State]) -> bool:
         """Whether what a question has read is still what the index holds, as far as this process can know."""
@@ -124,15 +126,17 @@ class PartReader(QueryReader[State]):
     def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> None:
         """None: each question reads a part of its own."""
 
-    def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
+    def among(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle, vector: Vector | None, selection: Selection
+    ) -> Steps[Among[State]]:
         """See :class:`QueryReader`."""
         unknown: Among[State] = None, [None] * len(nodes)
-        if asked.vector is None:
+        if vector is None:
             return unknown
         matched = yield from matched_in(self._storage, nodes)
         known = list(dict.fromkeys(name for name in matched if name is not None))
-        selection = Selection(asked.selection.filters, known)
-        query = yield from self.query(asked._replace(selection=selection, candidates=max(1, len(known))))
+        selection = Selection(selection.filters, known)
+        query = yield from self.query(ReadRequest(bundle, vector, selection, candidates=max(1, len(known))))
         if query is None:
             return unknown
         chunks = query.state.chunks

@@ -11,7 +11,7 @@ from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["LOOKED_AT_PER_RESULT", "Scored", "deepened", "fetched", "fit_tokens", "fresh", "take_nodes"]
+__all__ = ["LOOKED_AT_PER_RESULT", "Scored", "deepened", "fetched", "fit_tokens", "fresh", "take_nodes", "unchanged"]
 
 LOOKED_AT_PER_RESULT = 4  # nodes fetched per requested node, since a token budget may exclude some
 Scored = tuple[str, float]  # an id and its score
@@ -21,6 +21,11 @@ Ranked = TypeVar("Ranked", bound=tuple[Any, ...])
 def fresh(node: BaseNode, score: float) -> NodeWithScore:
     """A result with a deep copy of a node."""
     return NodeWithScore(node=node.model_copy(deep=True), score=float(score))
+
+
+def unchanged(nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+    """Results with deep copies of given nodes, and their scores."""
+    return [fresh(each.node, each.score or 0.0) for each in nodes]
 
 
 def fetched(node: BaseNode, score: float) -> NodeWithScore:
