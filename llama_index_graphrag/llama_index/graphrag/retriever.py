@@ -156,7 +156,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
 
         def ask() -> Steps[GraphRAGFound | None]:
             vector = yield from self._vector(bundle)
-            return (yield from self._index.writer.in_one_generation(partial(self._searched, bundle, vector)))
+            return (yield from self._index.reader.in_one_generation(partial(self._searched, bundle, vector)))
 
         return (yield from self._with_communities(ask))
 

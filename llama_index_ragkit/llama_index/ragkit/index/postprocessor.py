@@ -124,7 +124,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
             ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=len(nodes), model_name=self.class_name())
         )
         work = partial(self._results, nodes, query_bundle, (yield from self._vectors(nodes, query_bundle)))
-        results = yield from work() if self._index is None else self._index.writer.in_one_generation(work)
+        results = yield from work() if self._index is None else self._index.reader.in_one_generation(work)
         results = self._cut(results)
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results

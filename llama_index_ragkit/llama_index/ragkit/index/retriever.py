@@ -254,7 +254,9 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             ranking = chain(first, further)
             wanted = [node_id for node_id, _ in first if node_id not in derived]
             fetch = partial(_fetched, (yield from storage.get_nodes(wanted)), storage.get_node)
-        return (yield from take_nodes(ranking, fetch_derived(derived, fetch), self.similarity_top_k, self.token_budget))
+        if derived:
+            fetch = fetch_derived(derived, fetch)
+        return (yield from take_nodes(ranking, fetch, self.similarity_top_k, self.token_budget))
 
     def _read_by(self, node_ids: Iterable[str]) -> Steps[dict[str, str]]:
         """Of the chunks that were read without an LLM in place of the extractor that failed: the class that did it."""
@@ -329,7 +331,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             self._report(query, found)
             return (yield from work(query, found))
 
-        return (yield from self._index.writer.in_one_generation(answered))
+        return (yield from self._index.reader.in_one_generation(answered))
 
     def _ask_steps(self, bundle: QueryBundle) -> Steps[Answered]:
         nothing: Answered = [], None
