@@ -7,20 +7,19 @@ from llama_index.graphrag.found import REPORT_KEY, GraphRAGFound
 from llama_index.graphrag.reports.lines import ranked_lines
 from llama_index.graphrag.search.drift import DriftAnswer
 from llama_index.graphrag.search.linking import Link
+from llama_index.ragkit import Explanation
 
 __all__ = ["GraphRAGExplanation", "explain"]
 
 _SHOWN = 8  # entities and statements
 
 
-@dataclass(frozen=True)
-class GraphRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class GraphRAGExplanation(Explanation):
     """Why a node was retrieved.
 
     Attributes
     ----------
-    node_id, text : the node
-    score : the retriever's score
     cosine : the cosine of the question and a chunk, in [-1, 1]; None for other nodes
     lexical : BM25 score of a chunk, at least 0; None for other nodes
     lexical_weight : weight of BM25 in nearness for this question, in [0, 1]; None if it was not used
@@ -38,12 +37,8 @@ class GraphRAGExplanation:
     calls, tokens : calls of a model for the question, and tokens of the reports that were read
     by : the class that read the chunk without an LLM after the extractor failed; "extract" for a report made of
         statements because a model failed to write it; empty otherwise
-    fallback : which part of the method was not used, and why; empty otherwise
     """
 
-    node_id: str
-    text: str
-    score: float
     cosine: float | None = None
     lexical: float | None = None
     lexical_weight: float | None = None
@@ -59,8 +54,6 @@ class GraphRAGExplanation:
     answers: Sequence[DriftAnswer] = ()
     calls: int = 0
     tokens: int = 0
-    by: str = ""
-    fallback: str = ""
 
 
 def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> GraphRAGExplanation:

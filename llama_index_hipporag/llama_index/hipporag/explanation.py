@@ -13,6 +13,7 @@ from llama_index.hipporag.graph.passage import Fact
 from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.search.query_seeds import Link
 from llama_index.hipporag.state import HippoRAGState
+from llama_index.ragkit import Explanation
 
 __all__ = ["NEAR", "HippoRAGExplanation", "explain", "facts_between", "passages_stating", "way_to"]
 
@@ -21,14 +22,12 @@ _ACTIVATED = 500  # phrases of highest probability, among which paths are search
 _SHOWN = 8  # active phrases in an explanation
 
 
-@dataclass(frozen=True)
-class HippoRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class HippoRAGExplanation(Explanation):
     """Why a passage was retrieved.
 
     Attributes
     ----------
-    node_id, text : the passage
-    score : the retriever's score, in [0, 1]
     walk : the passage's score in the walk, as a share of the best, in [0, 1]; None without a walk
     trust : how far the walk was trusted, in [0, 1]; None if the options do not use trust
     cosine : of question and passage, in [-1, 1]; None if it was not used
@@ -38,14 +37,9 @@ class HippoRAGExplanation:
     facts : the path from there to the passage, as facts (head, relation, tail), with `NEAR` as the relation of two
         synonyms; then facts of the passage about linked phrases
     active : phrases of the passage with their probabilities after the walk, highest first
-    by : the class that read the passage without an LLM, if the LLM failed at it
-    facts_by : the same for facts, if no LLM has read any passage that states them
-    fallback : why only nearness was used, without the walk; empty otherwise
+    facts_by : as `by`, for facts, if no LLM has read any passage that states them
     """
 
-    node_id: str
-    text: str
-    score: float
     walk: float | None
     trust: float | None
     cosine: float | None
@@ -54,9 +48,7 @@ class HippoRAGExplanation:
     linked: Sequence[Link]
     facts: Sequence[Fact]
     active: Sequence[tuple[str, float]]
-    by: str = ""
     facts_by: Mapping[Fact, str] = field(default_factory=dict)
-    fallback: str = ""
 
 
 def explain(found: GraphSearchResult[KnowledgeGraph], node_id: str, text: str, score: float) -> HippoRAGExplanation:

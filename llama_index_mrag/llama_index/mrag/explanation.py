@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from llama_index.core.schema import NodeWithScore
 
 from llama_index.mrag.voting.vote_result import VoteFor, VoteResult
+from llama_index.ragkit import Explanation
 
 __all__ = ["MRAGExplanation", "explain"]
 
 
-@dataclass(frozen=True)
-class MRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class MRAGExplanation(Explanation):
     """Why a node was retrieved.
 
     Attributes
     ----------
-    node_id, text : the node
-    score : the retriever's score
     nearness : dense and lexical nearness to the whole question in standard deviations; None if only votes count
     cosine, lexical : of the question and the node: the cosine, and the BM25 score (0 with `lexical_weight=0`); None if
         only votes count
@@ -25,12 +24,8 @@ class MRAGExplanation:
     vote_weight : weight of votes against nearness, in [0, 1]; 0 for a question of a single aspect
     aspects : agreement of the voters of each aspect on the node, in [0, 1], highest first
     votes : every vote for the node, largest first
-    fallback : why the search was degraded (for example, the LLM gave no queries); empty if it was not
     """
 
-    node_id: str
-    text: str
-    score: float
     nearness: float | None
     cosine: float | None
     lexical: float | None
@@ -38,7 +33,6 @@ class MRAGExplanation:
     vote_weight: float
     aspects: dict[str, float]
     votes: list[VoteFor]
-    fallback: str = ""
 
 
 def explain(result: VoteResult, nodes: Sequence[NodeWithScore], fallback: str) -> list[MRAGExplanation]:

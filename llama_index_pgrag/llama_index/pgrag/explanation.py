@@ -8,6 +8,7 @@ import numpy as np
 from llama_index.pgrag.config import Control
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.search.ranking import Answer, MergedPath
+from llama_index.ragkit import Explanation
 
 __all__ = ["CellSupport", "PGRAGExplanation", "explain_node", "explain_path"]
 
@@ -28,14 +29,12 @@ class CellSupport:
     weight: float | None
 
 
-@dataclass(frozen=True)
-class PGRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class PGRAGExplanation(Explanation):
     """Why a fact path, or a source node, is in the answer.
 
     Attributes
     ----------
-    node_id, text : the result
-    score : the retriever's score
     path : the fact path; for a source node its best path, empty if none was found
     reason : how the mind map of the path was reached: "seed topic", "topic walk", "fact walk", "fact", or "names" if
         only the walk over names, or its node, led to it; "" without a path
@@ -52,13 +51,8 @@ class PGRAGExplanation:
     cells : from the topic to the fact
     sources, documents : ids of the nodes from which the path was read, and of their documents
     by : the class that read all sources without an LLM because the LLM failed; empty otherwise
-    fallback : which part of the method was not used, and why; for example, if the walk over names says nothing, nodes
-        are ranked only by nearness and facts; empty otherwise
     """
 
-    node_id: str
-    text: str
-    score: float
     path: Path
     reason: str
     key_point: str
@@ -73,8 +67,6 @@ class PGRAGExplanation:
     cells: list[CellSupport] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
-    by: str = ""
-    fallback: str = ""
 
 
 def explain_path(

@@ -69,15 +69,15 @@ _DEFAULTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """Why a node was retrieved; methods without details of their own use this class.
+    """Why a node was retrieved. A method may add details of its own.
 
     Attributes
     ----------
     node_id, text : the node
     score : the retriever's score
-    by : the class that read the node without an LLM in place of the one that failed, if one did
+    by : the class that read or wrote the node without an LLM in place of the one that failed; empty if none did
     fallback : which part of the method was not used, and why; empty otherwise
     """
 
@@ -186,8 +186,14 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """One explanation per result, in order; :class:`Explanation` unless the method has its own."""
         by = yield from self._read_by(n.node.node_id for n in nodes)
         explained: list[Any] = [
-            Explanation(n.node.node_id, n.node.get_content(), n.get_score(), by.get(n.node.node_id, ""), found.fallback)
-            for n in nodes
+            Explanation(
+                node_id=each.node.node_id,
+                text=each.node.get_content(),
+                score=each.get_score(),
+                by=by.get(each.node.node_id, ""),
+                fallback=found.fallback,
+            )
+            for each in nodes
         ]
         return explained
 
