@@ -29,7 +29,7 @@ from llama_index.graphrag.prompts import (
 )
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
-from llama_index.ragkit import Builder, DerivedIndex, DerivedRetriever, LastQuery, Query, Selection, Steps, offload
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, LastQuery, Query, Selection, Steps, offload
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, ReadOnlyError
 from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
 from llama_index.ragkit.index.results import fit_tokens, fresh
@@ -206,10 +206,10 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     def _wanted(self) -> int:
         return max(super()._wanted, self.options.published.relevance_budget or 0)
 
-    def _selection(self, builder: Builder[Any, GraphRAGState]) -> Steps[Selection]:
+    def _selection(self) -> Steps[Selection]:
         """The chunks that count; for a question that reads the whole under a filter, as a list of chunks."""
         each = self._reads_whole or self.options.entities_top_k
-        selection = yield from builder.select(self.selection, _MOST_FILTERED if each else None)
+        selection = yield from self._builder.select(self.selection, _MOST_FILTERED if each else None)
         if selection.filters is None or not each:
             return selection
         rows = yield from self._index.storage.space().described()

@@ -10,7 +10,7 @@ import numpy as np
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import Unpack
@@ -36,7 +36,6 @@ from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import arun_steps, immediate, run_steps
-from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
 
 __all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
@@ -227,8 +226,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     def _paths(self, answer: Answer) -> Steps[list[NodeWithScore]]:
         ranking = ((result.fact.id, result.score) for result in answer.results)
         path_of = {result.fact.id: result for result in answer.results}
-        read = yield from self._index.storage.get_nodes(sources_of(answer.results[: answer.wanted]))
-        fetch = partial(_fetched, read, self._index.storage.get_node)
+        fetch = yield from self._fetch_of(sources_of(answer.results[: answer.wanted]))
         return (yield from self._take_best(ranking, lambda fact_id: path_node(path_of[fact_id], fetch)))
 
     def _on_page(self, found: Answer) -> FoundForPage:
@@ -292,8 +290,3 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         kept = {result.node.node_id for result in (yield from self._paths(answer))}
         shown = [result for result in answer.results if result.fact.id in kept]
         return [ContextPath(result.fact.path, tuple(result.documents), result.score) for result in shown]
-
-
-def _fetched(read: Mapping[str, BaseNode], get_node: NodeFetch, node_id: str) -> Steps[BaseNode | None]:
-    """A node that was already read, or the node from the docstore."""
-    return read[node_id] if node_id in read else (yield from get_node(node_id))

@@ -16,7 +16,6 @@ from llama_index.core.llms.utils import resolve_llm
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
-from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.chunk_scores import ChunkScores, SharedQuestion
 from llama_index.ragkit.index.contents import State
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
@@ -253,16 +252,19 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         fetch : default: chunks, and the nodes of `derived`
         derived : see :func:`~llama_index.ragkit.storage.derived_nodes.fetch_derived`
         """
-        storage = self._index.storage
         if fetch is None:
             further = iter(ranking)
             first = list(islice(further, self._wanted))
             ranking = chain(first, further)
-            wanted = [node_id for node_id, _ in first if node_id not in derived]
-            fetch = partial(_fetched, (yield from storage.get_nodes(wanted)), storage.get_node)
+            fetch = yield from self._fetch_of([node_id for node_id, _ in first if node_id not in derived])
         if derived:
             fetch = fetch_derived(derived, fetch)
         return (yield from take_nodes(ranking, fetch, self.similarity_top_k, self.token_budget))
+
+    def _fetch_of(self, node_ids: Sequence[str]) -> Steps[NodeFetch]:
+        """What fetches nodes one by one, of which these are read at once now."""
+        storage = self._index.storage
+        return partial(_fetched, (yield from storage.get_nodes(node_ids)), storage.get_node)
 
     def _read_by(self, node_ids: Iterable[str]) -> Steps[dict[str, str]]:
         """Of the chunks that were read without an LLM in place of the extractor that failed: the class that did it."""
@@ -292,14 +294,12 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
 
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:
         """A question to the current state; None where there is nothing to search."""
-        index = self._index
-        select = partial(self._selection, index.builder)
-        asked = ReadRequest(bundle, vector, self.selection, self._wanted, self._candidates, select)
-        return (yield from index.reader.query(asked))
+        asked = ReadRequest(bundle, vector, self.selection, self._wanted, self._candidates, self._selection)
+        return (yield from self._index.reader.query(asked))
 
-    def _selection(self, builder: Builder[Any, State]) -> Steps[Selection]:
+    def _selection(self) -> Steps[Selection]:
         """Which chunks of an index that is served from stores count."""
-        return (yield from builder.select(self.selection))
+        return (yield from self._index.builder.select(self.selection))
 
     def _report(self, query: Query[State], found: FoundType) -> None:
         """Send an event if a part of the method was not used."""
