@@ -19,7 +19,7 @@ from llama_index.gemrag.memory_view import MemoryContents
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, Selection, Steps, offload
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, Steps, offload
 from llama_index.ragkit.index.matching import matched_in
 from llama_index.ragkit.index.results import fit_tokens, fresh, unchanged
 from llama_index.ragkit.storage.derived_nodes import fetch_derived
@@ -96,11 +96,11 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         bundle, vector = bundle if self.edge_weight < 1 else None, vectors
         index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
         builder: GEMRAGBuilder = self._index.builder
-        whole, selection = (yield from index.writer.recovered()), Selection(self.filters)
+        whole = yield from index.writer.recovered()
         chunks = yield from matched_in(index.storage, nodes, whole.state.written)
         given = [chunk or each.node.node_id for chunk, each in zip(chunks, nodes, strict=True)]
         question = "" if bundle is None else bundle.query_str
-        contents = yield from builder.contents_with(whole, given, selection, self.top_n, question, vector)
+        contents = yield from builder.contents_with(whole, given, self._selection, self.top_n, question, vector)
         start = [node_id for node_id in given if node_id in contents.state.chunks or node_id in contents.state.written]
         if not start:
             return results
@@ -129,7 +129,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     ) -> Steps[list[tuple[str, float]]]:
         """The nodes that a search from `start` selects in the contents, with their priorities."""
         state, scores = contents.state, None
-        allowed = state.allowed(self._allowed)
+        allowed = state.allowed(self._selection.allowed)
         if query is not None:
             scores = yield from self._scores(replace(query, contents=contents, allowed=allowed, _lexical=None))
         traversal = Traversal(state, self._index.config.blend, allowed)
@@ -155,7 +155,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         """Written themes that pass the filter and contain matched nodes, by the sum of these nodes' components."""
         if not self.add_themes:
             return []
-        traversal = Traversal(state, 0.0, state.allowed(self._allowed))
+        traversal = Traversal(state, 0.0, state.allowed(self._selection.allowed))
         sums: dict[str, float] = {}
         for member in matched:
             for name in state.themes_of.get(member, ()):

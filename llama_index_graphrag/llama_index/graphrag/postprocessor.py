@@ -11,7 +11,7 @@ from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.keywords import GraphRAGPostprocessorKeywords
 from llama_index.graphrag.state import GraphRAGState
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import count
 
@@ -61,7 +61,7 @@ class GraphRAGPostprocessor(DerivedPostprocessor):
         builder: GraphRAGBuilder = self._index.builder
         state = (yield from index.writer.recovered()).state
         question = "" if bundle is None else bundle.query_str
-        matched, ranked, known = yield from builder.parts.ranked(state, nodes, question, Selection(self.filters))
+        matched, ranked, known = yield from builder.parts.ranked(state, nodes, question, self._selection)
         place = {node_id: rank for rank, node_id in enumerate(ranked, start=1)}
 
         results = []

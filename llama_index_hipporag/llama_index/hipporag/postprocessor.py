@@ -15,7 +15,7 @@ from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.search.reranking import rescored
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.text.normalization import normal_form
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, offload
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, offload
 from llama_index.ragkit.index.matching import matched_in
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import number
@@ -67,8 +67,8 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
         builder: GraphBuilder = self._index.builder
         state = (yield from index.writer.recovered()).state
         defaults = SearchConfig(max_phrase_share=1.0)
-        selection = Selection(self.filters)
-        graph = yield from builder.graph.asked(state, self._allowed(state.chunks), selection, defaults)
+        selection = self._selection
+        graph = yield from builder.graph.asked(state, selection.allowed(state.chunks), selection, defaults)
         seeds = QuerySeeds()
         if bundle is not None and bundle.query_str:
             linker = Linker(defaults, normal_form(index.config.normalizer), index.resources.embed)

@@ -14,7 +14,7 @@ from llama_index.mrag.keywords import MRAGPostprocessorKeywords
 from llama_index.mrag.prompts import ASPECTS_PROMPT
 from llama_index.mrag.state import MRAGState
 from llama_index.mrag.vote_search import search_votes
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, RetryPolicy, Selection, Steps
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, RetryPolicy, Steps
 from llama_index.ragkit.index.query import report_fallback
 from llama_index.ragkit.index.results import fresh, unchanged
 from llama_index.ragkit.llm.completion import complete
@@ -72,7 +72,7 @@ class MRAGPostprocessor(DerivedPostprocessor):
         if bundle is None:
             return unchanged(nodes)
         index: DerivedIndex[MRAGConfig, MRAGState] = self._index
-        query, matched = yield from index.reader.among(nodes, bundle, vectors, Selection(self.filters))
+        query, matched = yield from index.reader.among(nodes, bundle, vectors, self._selection)
         if query is None:
             return unchanged(nodes)
         config = SearchConfig(

@@ -104,7 +104,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         if self.scope == "documents":
             documents = {fact.document for node_id in sources for fact in graph.of_node[node_id]} - {None}
             scope |= {node_id for node_id, facts in graph.of_node.items() if facts[0].document in documents}
-        allowed = self._allowed(graph.chunks)
+        allowed = self._selection.allowed(graph.chunks)
         if allowed is not None:
             scope &= {graph.chunks.ids[row] for row in np.flatnonzero(allowed)}
         return scope

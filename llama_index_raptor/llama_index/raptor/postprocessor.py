@@ -8,7 +8,7 @@ from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from typing_extensions import Unpack
 
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.storage.derived_nodes import fetch_derived
 from llama_index.ragkit.validation import number
@@ -64,7 +64,7 @@ class RaptorPostprocessor(DerivedPostprocessor):
         index: DerivedIndex[TreeConfig, RaptorState] = self._index
         builder: TreeBuilder = self._index.builder
         state = (yield from index.writer.recovered()).state
-        covering = yield from builder.tree.covering(state, nodes, self.min_coverage, Selection(self.filters))
+        covering = yield from builder.tree.covering(state, nodes, self.min_coverage, self._selection)
         choices = condense(covering.matched, covering.tree, covering.written, self.min_coverage)
         fetch = fetch_derived(covering.written, index.storage.get_node)
         results = []

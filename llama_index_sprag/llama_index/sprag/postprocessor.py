@@ -9,7 +9,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from typing_extensions import Unpack
 
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, content_id
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, content_id
 from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.steps import call
 from llama_index.ragkit.storage.nodes import plain_text
@@ -102,7 +102,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
             best.setdefault(chunk or result.node.node_id, result)
         if state is not None:
             keys = dict.fromkeys(state.document_of[i] for i in best if i in state.document_of)
-            state = yield from self._builder.with_documents(state, keys, Selection(self.filters))
+            state = yield from self._builder.with_documents(state, keys, self._selection)
         documents, place_of = yield from self._documents(best, state)
         scores = np.array([np.nan if r.score is None else float(r.score) for r in best.values()], np.float64)
         ranking = RankedChunks(list(best), scores, self.reranked)

@@ -19,7 +19,6 @@ from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.validation import CountOrNone, refusal
-from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["DerivedPostprocessor"]
 
@@ -110,9 +109,10 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         vectors : what :meth:`_vectors` returned
         """
 
-    def _allowed(self, chunks: Snapshot) -> Mask | None:
-        """Which chunks may be used, shape (n,); None for all."""
-        return Selection(self.filters).allowed(chunks)
+    @property
+    def _selection(self) -> Selection:
+        """Which chunks may be used."""
+        return Selection(self.filters)
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)[: self.top_n]

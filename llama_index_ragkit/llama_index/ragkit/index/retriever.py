@@ -51,7 +51,7 @@ Answered = tuple[list[NodeWithScore], LastQuery | None]
 """The nodes of an answer, and what the page of the index shows of it; None if a write has changed it since."""
 
 
-_DEFAULTS = {
+_DEFAULTS: Mapping[str, Any] = {
     "similarity_top_k": 10,
     "token_budget": None,
     "filters": None,
@@ -147,25 +147,23 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         check_keywords(type(self).__name__, kwargs, names_of(self.keywords))
         check_method(type(self).__name__, self.method, index)
         self._index = index
-        self.similarity_top_k = check_count("similarity_top_k", kwargs.get("similarity_top_k", 10), 1)
-        self.token_budget = check_count("token_budget", kwargs.get("token_budget"), 1, none_ok=True)
-        self.filters = kwargs.get("filters")
-        self.node_ids = kwargs.get("node_ids")
-        self.doc_ids = kwargs.get("doc_ids")
+        given = {**_DEFAULTS, **kwargs}
+        self.similarity_top_k = check_count("similarity_top_k", given["similarity_top_k"], 1)
+        self.token_budget = check_count("token_budget", given["token_budget"], 1, none_ok=True)
+        self.filters, self.node_ids, self.doc_ids = given["filters"], given["node_ids"], given["doc_ids"]
         if self.options_cls is not None:
             names = field_names(self.options_cls)
             self.options = self.options_cls(**{name: value for name, value in kwargs.items() if name in names})
-        self.prompts = dict(kwargs.get("prompts") or {})
+        self.prompts = dict(given["prompts"] or {})
         self.check_prompts(self.prompts)
-        self._llm = kwargs.get("llm")
-        self._retry: RetryPolicy = kwargs.get("retry") or RetryPolicy()
-        self._mode: Mode = check_choice("llm_mode", kwargs.get("llm_mode", "auto"), MODES)
-        self._same_language: bool = kwargs.get("same_language", True)
-        object_map = kwargs.get("object_map")
+        self._llm = given["llm"]
+        self._retry: RetryPolicy = given["retry"] or RetryPolicy()
+        self._mode: Mode = check_choice("llm_mode", given["llm_mode"], MODES)
+        self._same_language: bool = given["same_language"]
         super().__init__(
-            callback_manager=kwargs.get("callback_manager") or index.callback_manager,
-            object_map=index.object_map if object_map is None else object_map,
-            verbose=kwargs.get("verbose", False),
+            callback_manager=given["callback_manager"] or index.callback_manager,
+            object_map=index.object_map if given["object_map"] is None else given["object_map"],
+            verbose=given["verbose"],
         )
 
     def __repr__(self) -> str:
