@@ -8,6 +8,7 @@ from llama_index.core.schema import NodeWithScore
 
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 from llama_index.ragkit.text.lexical_index import lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -77,9 +78,7 @@ def explain(
         match = scores.match(node_id)
         explained.append(
             GEMRAGExplanation(
-                node_id=node_id,
-                text=result.node.get_content(),
-                score=result.get_score(),
+                **result_fields(result),
                 nearness=scores.score(node_id),
                 lexical=scores.lexical_of(node_id),
                 lexical_weight=scores.lexical_weight,

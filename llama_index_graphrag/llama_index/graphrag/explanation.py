@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from llama_index.core.schema import NodeWithScore
+
 from llama_index.graphrag.found import REPORT_KEY, GraphRAGFound
 from llama_index.graphrag.reports.lines import ranked_lines
 from llama_index.graphrag.search.drift import DriftAnswer
 from llama_index.graphrag.search.linking import Link
 from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 
 __all__ = ["GraphRAGExplanation", "explain"]
 
@@ -56,9 +59,9 @@ class GraphRAGExplanation(Explanation):
     tokens: int = 0
 
 
-def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> GraphRAGExplanation:
+def explain(found: GraphRAGFound, result: NodeWithScore) -> GraphRAGExplanation:
     """Explain one node of an answer, using only what the query may see."""
-    view = found.view
+    view, node_id, text = found.view, result.node.node_id, result.node.get_content()
     title = view.planner.title if found.cut is not None else str
     own = view.entities_in([node_id]).get(node_id, ()) if found.active else ()
     active = sorted(((key, found.active[key]) for key in own if key in found.active), key=lambda e: (-e[1], e[0]))
@@ -68,9 +71,7 @@ def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> Grap
     node = found.derived.get(node_id)
     sources = [node_id] if node is None else [child.node_id for child in node.child_nodes or ()]
     return GraphRAGExplanation(
-        node_id=node_id,
-        text=text,
-        score=score,
+        **result_fields(result),
         cosine=None if found.near is None else found.near.cosine(node_id),
         lexical=None if found.near is None else found.near.lexical(node_id),
         lexical_weight=None if found.near is None else found.near.nearness.lexical_weight,

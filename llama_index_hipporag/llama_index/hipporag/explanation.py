@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
@@ -14,6 +15,7 @@ from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.search.query_seeds import Link
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 
 __all__ = ["NEAR", "HippoRAGExplanation", "explain", "facts_between", "passages_stating", "way_to"]
 
@@ -51,19 +53,17 @@ class HippoRAGExplanation(Explanation):
     facts_by: Mapping[Fact, str] = field(default_factory=dict)
 
 
-def explain(found: GraphSearchResult[KnowledgeGraph], node_id: str, text: str, score: float) -> HippoRAGExplanation:
+def explain(found: GraphSearchResult[KnowledgeGraph], result: NodeWithScore) -> HippoRAGExplanation:
     """Explain one passage of an answer, using only passages that may be returned."""
     state, graph = found.state, found.graph
-    row = state.chunks.row_of(node_id)
+    row = state.chunks.row_of(result.node.node_id)
     active = _activity(found)
     way = way_to(found, row)
     facts = [fact for a, b in pairwise(way) for fact in facts_between(state, graph, a, b)]
     facts += _facts_about(state, graph, row, {*way, *found.seeds.weights})
     own = sorted(graph.phrases_of(row).tolist(), key=lambda phrase: (-active[phrase], state.phrases.at(phrase)))
     return HippoRAGExplanation(
-        node_id=node_id,
-        text=text,
-        score=score,
+        **result_fields(result),
         walk=None if found.walked is None else float(found.walked[row]),
         trust=found.trust,
         cosine=None if found.near is None else float(found.near.cosines[row]),

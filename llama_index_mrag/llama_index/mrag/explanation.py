@@ -7,6 +7,7 @@ from llama_index.core.schema import NodeWithScore
 
 from llama_index.mrag.voting.vote_result import VoteFor, VoteResult
 from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 
 __all__ = ["MRAGExplanation", "explain"]
 
@@ -43,9 +44,7 @@ def explain(result: VoteResult, nodes: Sequence[NodeWithScore], fallback: str) -
         agreement, votes = result.votes_for(each.node.node_id)
         explained.append(
             MRAGExplanation(
-                node_id=each.node.node_id,
-                text=each.node.get_content(),
-                score=each.get_score(),
+                **result_fields(each),
                 nearness=None if near is None else float(near.scores[row]),
                 cosine=None if near is None else float(near.cosines[row]),
                 lexical=None if near is None else float(near.lexical[row]),

@@ -11,13 +11,12 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
-from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import Unpack
 
 from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
-from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
+from llama_index.pgrag.explanation import PGRAGExplanation, explain
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
 from llama_index.pgrag.map_view import Asked, Gathered
 from llama_index.pgrag.page import FoundForPage
@@ -178,12 +177,12 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
 
     # -- steps --------------------------------------------------------------------------------------
 
-    def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
+    def _prepare(self) -> Steps[None]:
+        """Embed the cells, if the search needs vectors that the index does not have."""
         if self.options.needs_vectors:
             yield from self._index.writer.recovered()
             for work in (yield from self._builder.embedding()):
                 yield from self._index.writer.revise(work)
-        return (yield from super()._vector(bundle))
 
     def _search(self, query: Query[PseudoGraph]) -> Steps[Answer]:
         model = query.resources.embed_model
@@ -245,15 +244,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
 
     def _explained(self, answer: Answer, nodes: Sequence[NodeWithScore]) -> list[PGRAGExplanation]:
         path_of = {} if self.options.return_source else {result.fact.id: result for result in answer.results}
-        explained = []
-        for result in nodes:
-            node_id, control = result.node.node_id, self.options.cell_control
-            if node_id in path_of:
-                explain = partial(explain_path, answer, path_of[node_id])
-            else:
-                explain = partial(explain_node, answer)
-            explained.append(explain(control, node_id, result.node.get_content(), result.get_score()))
-        return explained
+        return [explain(answer, path_of.get(result.node.node_id), result) for result in nodes]
 
     # -- context ------------------------------------------------------------------------------------
 

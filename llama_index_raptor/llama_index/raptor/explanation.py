@@ -7,6 +7,7 @@ import numpy as np
 from llama_index.core.schema import NodeWithScore
 
 from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.state import RaptorState
 
@@ -48,9 +49,7 @@ def explain(scores: NodeScores, nodes: Sequence[NodeWithScore], fallback: str) -
         node_id = result.node.node_id
         explained.append(
             RaptorExplanation(
-                node_id=node_id,
-                text=result.node.get_content(),
-                score=result.get_score(),
+                **result_fields(result),
                 nearness=dict(scores.ranked([node_id]))[node_id],
                 cosine=scores.cosine(node_id) or 0.0,
                 lexical=scores.lexical(node_id),

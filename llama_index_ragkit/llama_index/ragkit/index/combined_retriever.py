@@ -17,7 +17,7 @@ from llama_index.ragkit.index.chunk_scores import ChunkScores, SharedQuestion, s
 from llama_index.ragkit.index.derived_index import DerivedIndex
 from llama_index.ragkit.index.description import describe_index
 from llama_index.ragkit.index.query import as_bundle
-from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, take_nodes
+from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, result_fields, take_nodes
 from llama_index.ragkit.index.retriever import DerivedRetriever, Explanation
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.text.lexical_index import question_stems
@@ -140,9 +140,7 @@ class CombinedRetriever(BaseRetriever):
             added = {name: float(scores[row]) for name, scores in found.added.items()}
             explained.append(
                 CombinedExplanation(
-                    node_id=result.node.node_id,
-                    text=result.node.get_content(),
-                    score=result.get_score(),
+                    **result_fields(result),
                     nearness=float(found.nearness[row]),
                     cosine=None if near is None or read is None else float(near.cosines[read]),
                     lexical=None if near is None or read is None else float(near.lexical[read]),

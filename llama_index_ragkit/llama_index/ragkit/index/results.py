@@ -11,7 +11,10 @@ from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["LOOKED_AT_PER_RESULT", "Scored", "deepened", "fetched", "fit_tokens", "fresh", "take_nodes", "unchanged"]
+__all__ = [
+    "LOOKED_AT_PER_RESULT", "Scored", "deepened", "fetched", "fit_tokens", "fresh", "result_fields", "take_nodes",
+    "unchanged",
+]  # fmt: skip
 
 LOOKED_AT_PER_RESULT = 4  # nodes fetched per requested node, since a token budget may exclude some
 Scored = tuple[str, float]  # an id and its score
@@ -34,6 +37,11 @@ def fetched(node: BaseNode, score: float) -> NodeWithScore:
     """
     node.metadata = deepcopy(node.metadata)
     return NodeWithScore(node=node, score=float(score))
+
+
+def result_fields(result: NodeWithScore) -> dict[str, Any]:
+    """What every explanation says of a result: `node_id`, `text` and `score`."""
+    return {"node_id": result.node.node_id, "text": result.node.get_content(), "score": result.get_score()}
 
 
 def fit_tokens(results: Iterable[NodeWithScore], token_budget: int | None) -> list[NodeWithScore]:

@@ -12,7 +12,7 @@ import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
-from llama_index.core.llms.utils import resolve_llm
+from llama_index.core.llms.utils import LLMType, resolve_llm
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
@@ -30,7 +30,7 @@ from llama_index.ragkit.index.keywords import (
 )
 from llama_index.ragkit.index.query import LastQuery, Query, SearchOutcome, as_bundle, report_fallback
 from llama_index.ragkit.index.reader import ReadRequest
-from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, take_nodes
+from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, result_fields, take_nodes
 from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.context_window import prompt_room
 from llama_index.ragkit.llm.prompts import PromptHolder
@@ -156,7 +156,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             self.options = self.options_cls(**{name: value for name, value in kwargs.items() if name in names})
         self.prompts = dict(given["prompts"] or {})
         self.check_prompts(self.prompts)
-        self._llm = given["llm"]
+        self._llm: LLMType | None = given["llm"]
         self._retry: RetryPolicy = given["retry"] or RetryPolicy()
         self._mode: Mode = check_choice("llm_mode", given["llm_mode"], MODES)
         self._same_language: bool = given["same_language"]
@@ -175,6 +175,10 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     def _search(self, query: Query[State]) -> Steps[FoundType]:
         """Search the index for a question."""
 
+    @immediate
+    def _prepare(self) -> None:
+        """Write what questions need and the index lacks, before one is asked; nothing by default."""
+
     def _results(self, found: FoundType) -> Steps[list[NodeWithScore]]:
         """The nodes of the answer: the best chunks of the ranking."""
         return (yield from self._take_best(found.ranking))
@@ -183,13 +187,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """One explanation per result, in order; :class:`Explanation` unless the method has its own."""
         by = yield from self._read_by(n.node.node_id for n in nodes)
         explained: list[Any] = [
-            Explanation(
-                node_id=each.node.node_id,
-                text=each.node.get_content(),
-                score=each.get_score(),
-                by=by.get(each.node.node_id, ""),
-                fallback=found.fallback,
-            )
+            Explanation(**result_fields(each), by=by.get(each.node.node_id, ""), fallback=found.fallback)
             for each in nodes
         ]
         return explained
@@ -286,10 +284,6 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """How many of the nearest chunks a search needs, where the index is served from stores."""
         return self._wanted
 
-    def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
-        """See :meth:`~llama_index.ragkit.index.reader.QueryReader.vector`."""
-        return (yield from self._index.reader.vector(bundle))
-
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:
         """A question to the current state; None where there is nothing to search."""
         asked = ReadRequest(bundle, vector, self.selection, self._wanted, self._candidates, self._selection)
@@ -324,7 +318,8 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         nothing : the result where there is nothing to search
         shared : what other indexes of the question have computed
         """
-        vector = yield from self._vector(bundle)
+        yield from self._prepare()
+        vector = yield from self._index.reader.vector(bundle)
 
         def answered() -> Steps[T]:
             query = yield from self._query(bundle, vector)
