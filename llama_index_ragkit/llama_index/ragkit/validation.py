@@ -13,7 +13,6 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, overload
 
 from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError, ValidationInfo
-from pydantic_core import CoreSchema
 
 from llama_index.ragkit.errors import ConfigurationError
 
@@ -118,7 +117,7 @@ class FieldCheck:
 
     check: Callable[[str, Any], Any]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
         def validate(value: Any, info: ValidationInfo) -> Any:
             return self.check(str(info.field_name), value)
 
