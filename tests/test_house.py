@@ -11,6 +11,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import typing
 from functools import cache
 from pathlib import Path
 
@@ -320,7 +321,8 @@ def test_keywords_are_the_parameters_with_their_types(name: str) -> None:
 
 
 def held(keywords: type, config_cls: type) -> None:
-    fields = {field.name: field.type for field in dataclasses.fields(config_cls)}
+    hints = typing.get_type_hints(config_cls)
+    fields = {field.name: hints[field.name] for field in dataclasses.fields(config_cls)}
     shown = {name: hint for name, hint in keywords.__annotations__.items() if name in fields}
     assert shown == fields, f"{keywords.__name__} and {config_cls.__name__}"
 

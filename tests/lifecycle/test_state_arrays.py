@@ -109,6 +109,6 @@ def test_arrays_beside_a_space_of_another_commit_do_not_count(tmp_path: Path) ->
     store.tag = {**store.tag, "token": "another"}
     store.delete_nodes([store.snapshot().ids[0]])
     opened = MRAG.load(loaded)
-    assert len(opened._writer.state.chunks) == 11
-    assert opened._writer.state.inverse.shape[1] == 11
-    assert len(run_steps(opened._writer.recovered()).lexical) == 11
+    assert len(opened.writer.state.chunks) == 11
+    assert opened.writer.state.inverse.shape[1] == 11
+    assert len(run_steps(opened.writer.recovered()).lexical) == 11

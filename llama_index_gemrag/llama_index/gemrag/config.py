@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
+from llama_index.ragkit.validation import CheckedFields, Count, Share, ShareOrNone, check_component, count, number
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = [
@@ -44,66 +44,44 @@ class PublishedThemes:
 
 
 @dataclass(frozen=True)
-class MemoryConfig:
+class MemoryConfig(CheckedFields):
     """Parameters of the memory, stored with the index; see :class:`~llama_index.gemrag.GEMRAGIndex`."""
 
-    summary_tokens: int = 200
+    summary_tokens: Count = 200
     summaries: Summaries = "deferred"
     themes: ThemeMethod = "spectral"
-    num_themes: int | None = None
-    max_themes: int = 32
-    theme_size: int = 10
-    min_component: float = 0.25
+    num_themes: Annotated[int | None, count(0, none_ok=True)] = None
+    max_themes: Count = 32
+    theme_size: Annotated[int, count(2)] = 10
+    min_component: Share = 0.25
     group_by: str | None = "ref_doc_id"
-    blend: float = 0.5
-    max_theme_tokens: int = 8192
-    refresh_share: float = 0.1
+    blend: Share = 0.5
+    max_theme_tokens: Count = 8192
+    refresh_share: Share = 0.1
     question_role: QuestionRole = "text"
     paper: bool = False
     published: PublishedThemes = PublishedThemes()
 
     def __post_init__(self) -> None:
-        check_count("num_themes", self.num_themes, 0, none_ok=True)
-        check_count("max_themes", self.max_themes, 1)
-        check_count("theme_size", self.theme_size, 2)
-        for name in ("max_theme_tokens", "summary_tokens"):
-            check_count(name, getattr(self, name), 1)
-        for name in ("min_component", "blend", "refresh_share"):
-            check_number(name, getattr(self, name), 0, 1)
-        check_choice("themes", self.themes, get_args(ThemeMethod))
-        check_choice("question_role", self.question_role, get_args(QuestionRole))
+        super().__post_init__()
         check_component("published", self.published, PublishedThemes, "PublishedThemes(...)")
-        check_choice("summaries", self.summaries, get_args(Summaries))
         if self.group_by is not None and (not isinstance(self.group_by, str) or not self.group_by):
             raise ConfigurationError(f"group_by must be a metadata key or None, not {self.group_by!r}.")
 
 
 @dataclass(frozen=True)
-class MemorySearchConfig:
+class MemorySearchConfig(CheckedFields):
     """Parameters of a search; see :class:`~llama_index.gemrag.GEMRAGRetriever`."""
 
     mode: Mode = "argmax"
-    question_weight: float = 0.6
-    hub_penalty: float = 0.2
-    blend: float | None = None
-    edge_weight: float = 0.2
-    max_summaries: int | None = None
-    summary_margin: float | None = None
+    question_weight: Share = 0.6
+    hub_penalty: Annotated[float, number(0, 2)] = 0.2
+    blend: ShareOrNone = None
+    edge_weight: Share = 0.2
+    max_summaries: Annotated[int | None, count(0, none_ok=True)] = None
+    summary_margin: Annotated[float | None, number(0, none_ok=True)] = None
     keep_covered: bool | None = None
-    lexical_weight: float | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("mode", self.mode, get_args(Mode))
-        check_number("question_weight", self.question_weight, 0, 1)
-        check_number("hub_penalty", self.hub_penalty, 0, 2)
-        if self.blend is not None:
-            check_number("blend", self.blend, 0, 1)
-        check_number("edge_weight", self.edge_weight, 0, 1)
-        check_count("max_summaries", self.max_summaries, 0, none_ok=True)
-        if self.summary_margin is not None:
-            check_number("summary_margin", self.summary_margin, 0)
-        if self.lexical_weight is not None:
-            check_number("lexical_weight", self.lexical_weight, 0, 1)
+    lexical_weight: ShareOrNone = None
 
     def ranking(self, paper: bool) -> dict[str, Any]:
         """The parameters whose defaults depend on the index, with these defaults in place of unset values.

@@ -7,6 +7,8 @@ import numpy as np
 from llama_index.core.schema import NodeWithScore
 
 from llama_index.gemrag.search.memory_scores import MemoryScores
+from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 from llama_index.ragkit.text.lexical_index import lexical_terms, question_terms
 from llama_index.ragkit.text.stems import stems
 from llama_index.ragkit.vectors.snapshot import Mask
@@ -14,14 +16,12 @@ from llama_index.ragkit.vectors.snapshot import Mask
 __all__ = ["GEMRAGExplanation", "explain"]
 
 
-@dataclass(frozen=True)
-class GEMRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class GEMRAGExplanation(Explanation):
     """Why a node was retrieved.
 
     Attributes
     ----------
-    node_id, text : the node
-    score : the retriever's score
     nearness : dense and lexical score in standard deviations, less the margin of a theme
     lexical : BM25 score of the prompt and the node with its questions; 0 for a theme, or with `lexical_weight=0`
     lexical_weight : weight of the BM25 score in nearness for this prompt, in [0, 1]
@@ -34,14 +34,9 @@ class GEMRAGExplanation:
     via : in a best-first search, the node whose edge led here; None if reached from the prompt
     themes : ids of the themes that contain the chunk and pass the filter
     sources : ids of the chunks that a theme was made from; a chunk is its own source
-    by : the class that wrote the theme, or else its questions or those of the chunk, without an LLM because the LLM
-        failed; empty if it did not
-    fallback : why the search was degraded; empty if it was not
+    by : the class that wrote the theme, or else its questions or those of the chunk, in place of an LLM that failed
     """
 
-    node_id: str
-    text: str
-    score: float
     nearness: float
     lexical: float
     lexical_weight: float
@@ -53,8 +48,6 @@ class GEMRAGExplanation:
     via: str | None = None
     themes: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
-    by: str = ""
-    fallback: str = ""
 
 
 def explain(
@@ -85,9 +78,7 @@ def explain(
         match = scores.match(node_id)
         explained.append(
             GEMRAGExplanation(
-                node_id=node_id,
-                text=result.node.get_content(),
-                score=result.get_score(),
+                **result_fields(result),
                 nearness=scores.score(node_id),
                 lexical=scores.lexical_of(node_id),
                 lexical_weight=scores.lexical_weight,

@@ -180,7 +180,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         ConfigurationError
             If no chunk belongs to that group.
         """
-        return run_steps(self.writer.in_one_generation(partial(self._spectrum, group)))
+        return run_steps(self.reader.in_one_generation(partial(self._spectrum, group)))
 
     def _spectrum(self, group: Any) -> Steps[Spectrum]:
         reader = GroupReader(self.storage, MemoryRows(self.storage), self.config)
@@ -198,7 +198,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     @property
     def themes(self) -> dict[str, list[str]]:
         """The themes: theme id -> ids of its members, strongest first."""
-        themes = run_steps(self.writer.in_one_generation(MemoryRows(self.storage).all_themes))
+        themes = run_steps(self.reader.in_one_generation(MemoryRows(self.storage).all_themes))
         return {name: list(theme.members) for name, theme in themes.items()}
 
     def questions_of(self, node_id: str) -> list[str]:
@@ -212,7 +212,7 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
         """The questions of nodes that are not embedded."""
         if len(state.chunk_layer.questions) or len(state.theme_layer.questions):
             return {}
-        return run_steps(self.writer.in_one_generation(partial(self.builder.questions, nodes)))
+        return run_steps(self.reader.in_one_generation(partial(self.builder.questions, nodes)))
 
     def to_networkx(self, neighbours: int = 5) -> Any:
         """The memory as a `networkx.Graph` of chunks, themes and questions.

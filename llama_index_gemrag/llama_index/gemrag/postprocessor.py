@@ -19,12 +19,12 @@ from llama_index.gemrag.memory_view import MemoryContents
 from llama_index.gemrag.search.memory_scores import MemoryScores
 from llama_index.gemrag.search.traversal import Traversal
 from llama_index.gemrag.state import GEMRAGState
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, Selection, Steps, offload
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Query, Steps, offload
 from llama_index.ragkit.index.matching import matched_in
-from llama_index.ragkit.index.results import fit_tokens, fresh
+from llama_index.ragkit.index.results import fit_tokens, fresh, unchanged
 from llama_index.ragkit.storage.derived_nodes import fetch_derived
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN
-from llama_index.ragkit.validation import count, number
+from llama_index.ragkit.validation import Count, Share, count
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT, result_scores, squashed
 
 __all__ = ["GEMRAGPostprocessor"]
@@ -63,13 +63,9 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     method: ClassVar[str] = "gemrag"
     keywords: ClassVar[type] = GEMRAGPostprocessorKeywords
 
-    top_n: Annotated[int, count(1)] = Field(default=10, description="Total number of nodes after expansion.")
-    edge_weight: Annotated[float, number(0, 1)] = Field(
-        default=0.5, description="Weight of edges relative to similarity to the query."
-    )
-    lexical_weight: Annotated[float, number(0, 1)] = Field(
-        default=LEXICAL_WEIGHT, description="Weight of BM25 in similarity to the query."
-    )
+    top_n: Count = Field(default=10, description="Total number of nodes after expansion.")
+    edge_weight: Share = Field(default=0.5, description="Weight of edges relative to similarity to the query.")
+    lexical_weight: Share = Field(default=LEXICAL_WEIGHT, description="Weight of BM25 in similarity to the query.")
     add_themes: bool = Field(default=False, description="Whether the themes of the nodes are added.")
     max_summaries: Annotated[int | None, count(0, none_ok=True)] = Field(
         default=None, description="Largest number of themes to add; None for no limit."
@@ -84,30 +80,27 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
-    ) -> Steps[list[NodeWithScore]]:
-        index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
-        if len(nodes) >= self.top_n:
-            return [fresh(given.node, given.score or 0.0) for given in nodes]
-        bundle = query_bundle if self.edge_weight < 1 else None
-        vector = None
-        if bundle is not None:
-            vector = yield from index.reader.vector(bundle)
-        return (yield from index.writer.in_one_generation(partial(self._expanded, nodes, bundle, vector)))
+    def _vectors(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None) -> Steps[NDArray[np.float32] | None]:
+        if bundle is None or self.edge_weight == 1 or len(nodes) >= self.top_n:
+            return None
+        vector: NDArray[np.float32] | None = yield from self._index.reader.vector(bundle)
+        return vector
 
-    def _expanded(
-        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vector: NDArray[np.float32] | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: NDArray[np.float32] | None
     ) -> Steps[list[NodeWithScore]]:
         """The given nodes and the nodes added to them."""
+        results = unchanged(nodes)
+        if len(nodes) >= self.top_n:
+            return results
+        bundle, vector = bundle if self.edge_weight < 1 else None, vectors
         index: DerivedIndex[MemoryConfig, GEMRAGState] = self._index
-        builder: GEMRAGBuilder = index.builder  # type: ignore[assignment]
-        results = [fresh(given.node, given.score or 0.0) for given in nodes]
-        whole, selection = (yield from index.writer.recovered()), Selection(self.filters)
+        builder: GEMRAGBuilder = self._index.builder
+        whole = yield from index.writer.recovered()
         chunks = yield from matched_in(index.storage, nodes, whole.state.written)
         given = [chunk or each.node.node_id for chunk, each in zip(chunks, nodes, strict=True)]
         question = "" if bundle is None else bundle.query_str
-        contents = yield from builder.contents_with(whole, given, selection, self.top_n, question, vector)
+        contents = yield from builder.contents_with(whole, given, self._selection, self.top_n, question, vector)
         start = [node_id for node_id in given if node_id in contents.state.chunks or node_id in contents.state.written]
         if not start:
             return results
@@ -136,7 +129,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     ) -> Steps[list[tuple[str, float]]]:
         """The nodes that a search from `start` selects in the contents, with their priorities."""
         state, scores = contents.state, None
-        allowed = state.allowed(self._allowed)
+        allowed = state.allowed(self._selection.allowed)
         if query is not None:
             scores = yield from self._scores(replace(query, contents=contents, allowed=allowed, _lexical=None))
         traversal = Traversal(state, self._index.config.blend, allowed)
@@ -162,7 +155,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         """Written themes that pass the filter and contain matched nodes, by the sum of these nodes' components."""
         if not self.add_themes:
             return []
-        traversal = Traversal(state, 0.0, state.allowed(self._allowed))
+        traversal = Traversal(state, 0.0, state.allowed(self._selection.allowed))
         sums: dict[str, float] = {}
         for member in matched:
             for name in state.themes_of.get(member, ()):

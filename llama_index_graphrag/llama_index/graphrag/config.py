@@ -6,10 +6,10 @@ them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
+from llama_index.ragkit.validation import CheckedFields, Count, CountOrNone, Share, check_component, count, number
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = [
@@ -29,9 +29,13 @@ Context = Literal["chunks", "mixed"]
 ReportTime = Literal["lazy", "deferred", "eager"]
 SearchMode = Literal["local", "global", "drift", "basic"]
 
+_Size = Annotated[int, count(0)]
+_SizeOrNone = Annotated[int | None, count(0, none_ok=True)]
+_Weight = Annotated[float, number(0)]
+
 
 @dataclass(frozen=True)
-class GraphRAGConfig:
+class GraphRAGConfig(CheckedFields):
     """Parameters of the index.
 
     Attributes
@@ -54,16 +58,14 @@ class GraphRAGConfig:
     """
 
     reports: ReportTime = "lazy"
-    report_tokens: int = 800
+    report_tokens: Count = 800
     verbatim: bool = True
-    context_tokens: int = 4000
+    context_tokens: Count = 4000
     partition_by: str | None = None
     entity_vectors: bool = False
 
     def __post_init__(self) -> None:
-        check_choice("reports", self.reports, get_args(ReportTime))
-        check_count("report_tokens", self.report_tokens, 1)
-        check_count("context_tokens", self.context_tokens, 1)
+        super().__post_init__()
         if self.context_tokens < self.report_tokens:
             raise ConfigurationError(
                 f"context_tokens must be at least report_tokens, {self.report_tokens}, not {self.context_tokens}."
@@ -75,7 +77,7 @@ class GraphRAGConfig:
 
 
 @dataclass(frozen=True)
-class PublishedOptions:
+class PublishedOptions(CheckedFields):
     """Options that only the published search needs, passed to a retriever as `published=`.
 
     Attributes
@@ -99,25 +101,17 @@ class PublishedOptions:
 
     chunk_order: ChunkOrder = "score"
     fill: bool = True
-    report_share: float = 0.15
-    statement_share: float = 0.35
-    relations_per_entity: int = 10
-    spread: float = 0.3
-    relevance_budget: int | None = None
-    feedback: float = 0.0
-    primer_reports: int = 20
-    primer_calls: int = 1
+    report_share: Share = 0.15
+    statement_share: Share = 0.35
+    relations_per_entity: _Size = 10
+    spread: Annotated[float, number(0, 1, below=True)] = 0.3
+    relevance_budget: CountOrNone = None
+    feedback: _Weight = 0.0
+    primer_reports: Count = 20
+    primer_calls: Count = 1
 
     def __post_init__(self) -> None:
-        check_choice("chunk_order", self.chunk_order, get_args(ChunkOrder))
-        for name in ("report_share", "statement_share"):
-            check_number(name, getattr(self, name), 0, 1)
-        check_count("relations_per_entity", self.relations_per_entity, 0)
-        check_number("spread", self.spread, 0, 1, below=True)
-        check_count("relevance_budget", self.relevance_budget, 1, none_ok=True)
-        check_number("feedback", self.feedback, 0)
-        for name in ("primer_reports", "primer_calls"):
-            check_count(name, getattr(self, name), 1)
+        super().__post_init__()
         if self.report_share + self.statement_share > 1:
             raise ConfigurationError(
                 f"report_share and statement_share must be at most 1 together, not {self.report_share} and "
@@ -126,7 +120,7 @@ class PublishedOptions:
 
 
 @dataclass(frozen=True)
-class SearchConfig:
+class SearchConfig(CheckedFields):
     """Parameters of a search.
 
     Attributes
@@ -157,37 +151,25 @@ class SearchConfig:
     """
 
     mode: SearchMode = "local"
-    lexical_weight: float = LEXICAL_WEIGHT
+    lexical_weight: Share = LEXICAL_WEIGHT
     context: Context = "chunks"
-    entities_top_k: int = 0
-    link_threshold: float = 0.5
-    seed_chunks: int = 20
-    seed_weight: float = 1.0
-    structure_weight: float = 4.0
-    level: int | None = None
-    rating_threshold: float | None = None
-    max_reports: int | None = 20
-    num_workers: int = 4
-    max_calls: int = 12
-    rounds: int = 3
-    follow_ups: int = 3
+    entities_top_k: _Size = 0
+    link_threshold: Share = 0.5
+    seed_chunks: _Size = 20
+    seed_weight: _Weight = 1.0
+    structure_weight: _Weight = 4.0
+    level: _SizeOrNone = None
+    rating_threshold: Annotated[float | None, number(0, 5, none_ok=True)] = None
+    max_reports: _SizeOrNone = 20
+    num_workers: Count = 4
+    max_calls: Annotated[int, count(2)] = 12
+    rounds: _Size = 3
+    follow_ups: Count = 3
     published: PublishedOptions = PublishedOptions()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_component("published", self.published, PublishedOptions, "PublishedOptions(...)")
-        check_choice("mode", self.mode, get_args(SearchMode))
-        check_choice("context", self.context, get_args(Context))
-        for name in ("lexical_weight", "link_threshold"):
-            check_number(name, getattr(self, name), 0, 1)
-        for name in ("seed_weight", "structure_weight"):
-            check_number(name, getattr(self, name), 0)
-        least = {"max_calls": 2, "follow_ups": 1, "num_workers": 1, "rounds": 0, "entities_top_k": 0, "seed_chunks": 0}
-        for name, number in least.items():
-            check_count(name, getattr(self, name), number)
-        for name in ("level", "max_reports"):
-            check_count(name, getattr(self, name), 0, none_ok=True)
-        if self.rating_threshold is not None:
-            check_number("rating_threshold", self.rating_threshold, 0, 5)
 
 
 PUBLISHED_INDEX: Mapping[str, Any] = {

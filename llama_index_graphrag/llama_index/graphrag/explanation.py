@@ -3,24 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from llama_index.core.schema import NodeWithScore
+
 from llama_index.graphrag.found import REPORT_KEY, GraphRAGFound
 from llama_index.graphrag.reports.lines import ranked_lines
 from llama_index.graphrag.search.drift import DriftAnswer
 from llama_index.graphrag.search.linking import Link
+from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 
 __all__ = ["GraphRAGExplanation", "explain"]
 
 _SHOWN = 8  # entities and statements
 
 
-@dataclass(frozen=True)
-class GraphRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class GraphRAGExplanation(Explanation):
     """Why a node was retrieved.
 
     Attributes
     ----------
-    node_id, text : the node
-    score : the retriever's score
     cosine : the cosine of the question and a chunk, in [-1, 1]; None for other nodes
     lexical : BM25 score of a chunk, at least 0; None for other nodes
     lexical_weight : weight of BM25 in nearness for this question, in [0, 1]; None if it was not used
@@ -38,12 +40,8 @@ class GraphRAGExplanation:
     calls, tokens : calls of a model for the question, and tokens of the reports that were read
     by : the class that read the chunk without an LLM after the extractor failed; "extract" for a report made of
         statements because a model failed to write it; empty otherwise
-    fallback : which part of the method was not used, and why; empty otherwise
     """
 
-    node_id: str
-    text: str
-    score: float
     cosine: float | None = None
     lexical: float | None = None
     lexical_weight: float | None = None
@@ -59,13 +57,11 @@ class GraphRAGExplanation:
     answers: Sequence[DriftAnswer] = ()
     calls: int = 0
     tokens: int = 0
-    by: str = ""
-    fallback: str = ""
 
 
-def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> GraphRAGExplanation:
+def explain(found: GraphRAGFound, result: NodeWithScore) -> GraphRAGExplanation:
     """Explain one node of an answer, using only what the query may see."""
-    view = found.view
+    view, node_id, text = found.view, result.node.node_id, result.node.get_content()
     title = view.planner.title if found.cut is not None else str
     own = view.entities_in([node_id]).get(node_id, ()) if found.active else ()
     active = sorted(((key, found.active[key]) for key in own if key in found.active), key=lambda e: (-e[1], e[0]))
@@ -75,9 +71,7 @@ def explain(found: GraphRAGFound, node_id: str, text: str, score: float) -> Grap
     node = found.derived.get(node_id)
     sources = [node_id] if node is None else [child.node_id for child in node.child_nodes or ()]
     return GraphRAGExplanation(
-        node_id=node_id,
-        text=text,
-        score=score,
+        **result_fields(result),
         cosine=None if found.near is None else found.near.cosine(node_id),
         lexical=None if found.near is None else found.near.lexical(node_id),
         lexical_weight=None if found.near is None else found.near.nearness.lexical_weight,

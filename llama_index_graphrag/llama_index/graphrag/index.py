@@ -147,7 +147,7 @@ class GraphRAGIndex(DerivedIndex[GraphRAGConfig, GraphRAGState]):
     @property
     def _everything(self) -> GraphRAGState:
         """The state of the whole index."""
-        return run_steps(self.writer.in_one_generation(self._read_everything))
+        return run_steps(self.reader.in_one_generation(self._read_everything))
 
     def _read_everything(self) -> Steps[GraphRAGState]:
         return (yield from self.builder.parts.everything((yield from self.writer.recovered()).state))

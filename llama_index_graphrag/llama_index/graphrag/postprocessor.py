@@ -1,8 +1,7 @@
 """`GraphRAGPostprocessor`: reranks the nodes of any retriever by the statements that connect them, and adds others."""
 
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -12,7 +11,7 @@ from llama_index.graphrag.builder import GraphRAGBuilder
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.keywords import GraphRAGPostprocessorKeywords
 from llama_index.graphrag.state import GraphRAGState
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import count
 
@@ -55,13 +54,14 @@ class GraphRAGPostprocessor(DerivedPostprocessor):
             self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], **kwargs: Unpack[GraphRAGPostprocessorKeywords]
         ) -> None: ...
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: Any
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[GraphRAGConfig, GraphRAGState] = self._index
-        question = "" if query_bundle is None else query_bundle.query_str
-        given = partial(self._ranked, index, nodes, question)
-        matched, ranked, known = yield from index.writer.in_one_generation(given)
+        builder: GraphRAGBuilder = self._index.builder
+        state = (yield from index.writer.recovered()).state
+        question = "" if bundle is None else bundle.query_str
+        matched, ranked, known = yield from builder.parts.ranked(state, nodes, question, self._selection)
         place = {node_id: rank for rank, node_id in enumerate(ranked, start=1)}
 
         results = []
@@ -75,13 +75,6 @@ class GraphRAGPostprocessor(DerivedPostprocessor):
             if node is not None:
                 results.append(fresh(node, _fused(len(nodes) + 1, place[node_id])))
         return sorted(results, key=lambda result: -result.get_score())
-
-    def _ranked(
-        self, index: DerivedIndex[GraphRAGConfig, GraphRAGState], nodes: Sequence[NodeWithScore], question: str
-    ) -> Steps[tuple[list[str | None], list[str], set[str]]]:
-        state = (yield from index.writer.recovered()).state
-        builder = cast(GraphRAGBuilder, index.builder)
-        return (yield from builder.parts.ranked(state, nodes, question, Selection(self.filters)))
 
 
 def _fused(*ranks: int) -> float:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar, get_args
 
 import numpy as np
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from numpy.typing import NDArray
 from typing_extensions import Unpack
 
@@ -29,9 +29,9 @@ from llama_index.graphrag.prompts import (
 )
 from llama_index.graphrag.reports.planning import ReportPlan
 from llama_index.graphrag.state import GraphRAGState, GraphView, WrittenReport
-from llama_index.ragkit import Builder, DerivedIndex, DerivedRetriever, LastQuery, Query, Selection, Steps, offload
+from llama_index.ragkit import DerivedIndex, DerivedRetriever, Query, Selection, Steps, offload
 from llama_index.ragkit.errors import ConcurrentWriteError, ConfigurationError, ReadOnlyError
-from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
+from llama_index.ragkit.index.chunk_scores import ChunkScores, SharedQuestion, Structure
 from llama_index.ragkit.index.results import fit_tokens, fresh
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.validation import check_choice
@@ -155,8 +155,8 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         bundle = QueryBundle(question)
 
         def ask() -> Steps[GraphRAGFound | None]:
-            vector = yield from self._vector(bundle)
-            return (yield from self._index.writer.in_one_generation(partial(self._searched, bundle, vector)))
+            vector = yield from self._index.reader.vector(bundle)
+            return (yield from self._index.reader.in_one_generation(partial(self._searched, bundle, vector)))
 
         return (yield from self._with_communities(ask))
 
@@ -206,10 +206,10 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
     def _wanted(self) -> int:
         return max(super()._wanted, self.options.published.relevance_budget or 0)
 
-    def _selection(self, builder: Builder[Any, GraphRAGState]) -> Steps[Selection]:
+    def _selection(self) -> Steps[Selection]:
         """The chunks that count; for a question that reads the whole under a filter, as a list of chunks."""
         each = self._reads_whole or self.options.entities_top_k
-        selection = yield from builder.select(self.selection, _MOST_FILTERED if each else None)
+        selection = yield from self._builder.select(self.selection, _MOST_FILTERED if each else None)
         if selection.filters is None or not each:
             return selection
         rows = yield from self._index.storage.space().described()
@@ -222,11 +222,10 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
             )
         return replace(selection, only=only)
 
-    def _ask_steps(self, bundle: QueryBundle) -> Steps[tuple[list[NodeWithScore], LastQuery | None]]:
-        return (yield from self._with_communities(partial(super()._ask_steps, bundle)))
-
-    def _explain_steps(self, question: QueryType) -> Steps[list[GraphRAGExplanation]]:
-        return (yield from self._with_communities(partial(super()._explain_steps, question)))
+    def _about(
+        self, bundle: QueryBundle, work: Callable[..., Steps[T]], nothing: T, shared: SharedQuestion | None = None
+    ) -> Steps[T]:
+        return (yield from self._with_communities(partial(super()._about, bundle, work, nothing, shared)))
 
     def _with_communities(self, ask: Callable[[], Steps[T]]) -> Steps[T]:
         """Find communities if the question reads them, ask, and store the reports that the question had written.
@@ -286,9 +285,7 @@ class GraphRAGRetriever(DerivedRetriever[GraphRAGState, GraphRAGFound, GraphRAGE
         if found.cut is not None:
             yield from found.view.load([*found.cut.opened, *found.cut.refused])
         found = yield from self._builder.parts.stating(found, [node.node.node_id for node in nodes])
-        explained = yield from offload(
-            lambda: [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
-        )
+        explained = yield from offload(lambda: [explain(found, result) for result in nodes])
         by = yield from self._read_by(each.node_id for each in explained)
         if found.derived:
             by |= dict.fromkeys((yield from self._failed_reports()), "extract")

@@ -4,12 +4,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from llama_index.hipporag.text.late_interaction import TokenEncoder
 from llama_index.hipporag.text.normalization import Normalizer
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
+from llama_index.ragkit.validation import (
+    CheckedFields,
+    Count,
+    Share,
+    ShareOrNone,
+    check_choice,
+    check_component,
+    count,
+    number,
+)
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = [
@@ -30,26 +39,20 @@ _AVERAGED_WEIGHT = 0.8  # default of walk_weight for ensemble="average" and "unc
 
 
 @dataclass(frozen=True)
-class GraphConfig:
+class GraphConfig(CheckedFields):
     """Parameters of the knowledge graph, stored with the index; see :class:`~llama_index.hipporag.HippoRAGIndex`."""
 
     normalizer: Normalizer = "unicode"
     entity_nodes: bool = True
     phrase_vectors: bool = False
     fact_vectors: bool = False
-    synonym_threshold: float = 0.8
-    max_synonyms: int = 100
-    min_synonym_length: int = 3
-
-    def __post_init__(self) -> None:
-        check_choice("normalizer", self.normalizer, get_args(Normalizer))
-        check_number("synonym_threshold", self.synonym_threshold, 0, 1, above=True)
-        check_count("max_synonyms", self.max_synonyms, 1)
-        check_count("min_synonym_length", self.min_synonym_length, 0)
+    synonym_threshold: Annotated[float, number(0, 1, above=True)] = 0.8
+    max_synonyms: Count = 100
+    min_synonym_length: Annotated[int, count(0)] = 3
 
 
 @dataclass(frozen=True)
-class PublishedWalk:
+class PublishedWalk(CheckedFields):
     """Parameters that only the published searches and their ablations need, as `published=` of a retriever.
 
     Attributes
@@ -84,71 +87,48 @@ class PublishedWalk:
 
     ensemble: Ensemble = "trust"
     passage_nodes: bool = True
-    min_in_text: float = 0.5
-    links_per_entity: int = 1
+    min_in_text: Share = 0.5
+    links_per_entity: Count = 1
     node_specificity: bool = True
-    max_steps: int | None = None
+    max_steps: Annotated[int | None, count(0, none_ok=True)] = None
     edges: Edges = "added"
     counted: PhraseCount = "contains"
-    length_normalization: float = 0.0
-    conjunction: float = 0.0
-    recognition_threshold: float = 0.9
-
-    def __post_init__(self) -> None:
-        check_choice("ensemble", self.ensemble, get_args(Ensemble))
-        check_number("min_in_text", self.min_in_text, 0, 1)
-        check_count("links_per_entity", self.links_per_entity, 1)
-        check_count("max_steps", self.max_steps, 0, none_ok=True)
-        check_choice("edges", self.edges, get_args(Edges))
-        check_choice("counted", self.counted, get_args(PhraseCount))
-        check_number("length_normalization", self.length_normalization, 0, 1)
-        check_number("conjunction", self.conjunction, 0, 1)
-        check_number("recognition_threshold", self.recognition_threshold, -1, 1)
+    length_normalization: Share = 0.0
+    conjunction: Share = 0.0
+    recognition_threshold: Annotated[float, number(-1, 1)] = 0.9
 
 
 @dataclass(frozen=True)
-class SearchConfig:
+class SearchConfig(CheckedFields):
     """Parameters of a search; see :class:`~llama_index.hipporag.HippoRAGRetriever`."""
 
     linking: Linking = "text"
     question_entities: QuestionEntities = "rules"
     phrase_encoder: TokenEncoder | None = None
-    link_threshold: float = 0.0
-    facts_top_k: int = 5
+    link_threshold: Annotated[float, number(-1, 1)] = 0.0
+    facts_top_k: Count = 5
     filter_facts: bool = False
-    damping: float = 0.5
+    damping: Annotated[float, number(0, 1, below=True)] = 0.5
     synonyms: bool = False
-    subject_weight: float = 10.0
-    max_phrase_share: float = 0.5
+    subject_weight: Annotated[float, number(0, above=True)] = 10.0
+    max_phrase_share: Annotated[float, number(0, 1, above=True)] = 0.5
     passage_seeds: PassageSeeds = "nearest"
-    passage_seed_weight: float = 0.01
-    walk_weight: float | None = None
-    lexical_weight: float = LEXICAL_WEIGHT
-    num_workers: int = 4
+    passage_seed_weight: Share = 0.01
+    walk_weight: ShareOrNone = None
+    lexical_weight: Share = LEXICAL_WEIGHT
+    num_workers: Count = 4
     published: PublishedWalk = PublishedWalk()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (isinstance(self.question_entities, Mapping) or callable(self.question_entities)):
             check_choice(
                 "question_entities, unless it is a mapping or a function,", self.question_entities, ("llm", "rules")
             )
-        kinds = {"linking": Linking, "passage_seeds": PassageSeeds}
-        for name, kind in kinds.items():
-            check_choice(name, getattr(self, name), get_args(kind))
         if self.phrase_encoder is not None:
             wanted = "an object with encode_query(text) and encode_document(texts), or None"
             check_component("phrase_encoder", self.phrase_encoder, ("encode_query", "encode_document"), wanted)
         check_component("published", self.published, PublishedWalk, "PublishedWalk(...)")
-        for name in ("facts_top_k", "num_workers"):
-            check_count(name, getattr(self, name), 1)
-        for name in ("passage_seed_weight", "lexical_weight"):
-            check_number(name, getattr(self, name), 0, 1)
-        if self.walk_weight is not None:
-            check_number("walk_weight", self.walk_weight, 0, 1)
-        check_number("link_threshold", self.link_threshold, -1, 1)
-        check_number("subject_weight", self.subject_weight, 0, above=True)
-        check_number("max_phrase_share", self.max_phrase_share, 0, 1, above=True)
-        check_number("damping", self.damping, 0, 1, below=True)
         if self.passage_seeds != "none" and not self.published.passage_nodes:
             raise ConfigurationError(
                 f"passage_seeds={self.passage_seeds!r} starts walks from passages: it needs "

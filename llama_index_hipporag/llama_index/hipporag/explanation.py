@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from llama_index.core.schema import NodeWithScore
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
@@ -13,6 +14,8 @@ from llama_index.hipporag.graph.passage import Fact
 from llama_index.hipporag.search.graph_search import GraphSearchResult
 from llama_index.hipporag.search.query_seeds import Link
 from llama_index.hipporag.state import HippoRAGState
+from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 
 __all__ = ["NEAR", "HippoRAGExplanation", "explain", "facts_between", "passages_stating", "way_to"]
 
@@ -21,14 +24,12 @@ _ACTIVATED = 500  # phrases of highest probability, among which paths are search
 _SHOWN = 8  # active phrases in an explanation
 
 
-@dataclass(frozen=True)
-class HippoRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class HippoRAGExplanation(Explanation):
     """Why a passage was retrieved.
 
     Attributes
     ----------
-    node_id, text : the passage
-    score : the retriever's score, in [0, 1]
     walk : the passage's score in the walk, as a share of the best, in [0, 1]; None without a walk
     trust : how far the walk was trusted, in [0, 1]; None if the options do not use trust
     cosine : of question and passage, in [-1, 1]; None if it was not used
@@ -38,14 +39,9 @@ class HippoRAGExplanation:
     facts : the path from there to the passage, as facts (head, relation, tail), with `NEAR` as the relation of two
         synonyms; then facts of the passage about linked phrases
     active : phrases of the passage with their probabilities after the walk, highest first
-    by : the class that read the passage without an LLM, if the LLM failed at it
-    facts_by : the same for facts, if no LLM has read any passage that states them
-    fallback : why only nearness was used, without the walk; empty otherwise
+    facts_by : as `by`, for facts, if no LLM has read any passage that states them
     """
 
-    node_id: str
-    text: str
-    score: float
     walk: float | None
     trust: float | None
     cosine: float | None
@@ -54,24 +50,20 @@ class HippoRAGExplanation:
     linked: Sequence[Link]
     facts: Sequence[Fact]
     active: Sequence[tuple[str, float]]
-    by: str = ""
     facts_by: Mapping[Fact, str] = field(default_factory=dict)
-    fallback: str = ""
 
 
-def explain(found: GraphSearchResult[KnowledgeGraph], node_id: str, text: str, score: float) -> HippoRAGExplanation:
+def explain(found: GraphSearchResult[KnowledgeGraph], result: NodeWithScore) -> HippoRAGExplanation:
     """Explain one passage of an answer, using only passages that may be returned."""
     state, graph = found.state, found.graph
-    row = state.chunks.row_of(node_id)
+    row = state.chunks.row_of(result.node.node_id)
     active = _activity(found)
     way = way_to(found, row)
     facts = [fact for a, b in pairwise(way) for fact in facts_between(state, graph, a, b)]
     facts += _facts_about(state, graph, row, {*way, *found.seeds.weights})
     own = sorted(graph.phrases_of(row).tolist(), key=lambda phrase: (-active[phrase], state.phrases.at(phrase)))
     return HippoRAGExplanation(
-        node_id=node_id,
-        text=text,
-        score=score,
+        **result_fields(result),
         walk=None if found.walked is None else float(found.walked[row]),
         trust=found.trust,
         cosine=None if found.near is None else float(found.near.cosines[row]),

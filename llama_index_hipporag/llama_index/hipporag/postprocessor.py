@@ -1,8 +1,7 @@
 """`HippoRAGPostprocessor`: reranks the nodes of any retriever by a walk in the graph."""
 
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
@@ -16,7 +15,7 @@ from llama_index.hipporag.search.query_seeds import QuerySeeds
 from llama_index.hipporag.search.reranking import rescored
 from llama_index.hipporag.state import HippoRAGState
 from llama_index.hipporag.text.normalization import normal_form
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, offload
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, offload
 from llama_index.ragkit.index.matching import matched_in
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.validation import number
@@ -61,25 +60,19 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
             self, index: DerivedIndex[GraphConfig, HippoRAGState], **kwargs: Unpack[HippoRAGPostprocessorKeywords]
         ) -> None: ...
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: Any
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[GraphConfig, HippoRAGState] = self._index
-        work = partial(self._rescored, index, nodes, "" if query_bundle is None else query_bundle.query_str)
-        return (yield from index.writer.in_one_generation(work))
-
-    def _rescored(
-        self, index: DerivedIndex[GraphConfig, HippoRAGState], nodes: Sequence[NodeWithScore], question: str
-    ) -> Steps[list[NodeWithScore]]:
-        builder = cast(GraphBuilder, index.builder)
+        builder: GraphBuilder = self._index.builder
         state = (yield from index.writer.recovered()).state
         defaults = SearchConfig(max_phrase_share=1.0)
-        selection = Selection(self.filters)
-        graph = yield from builder.graph.asked(state, self._allowed(state.chunks), selection, defaults)
+        selection = self._selection
+        graph = yield from builder.graph.asked(state, selection.allowed(state.chunks), selection, defaults)
         seeds = QuerySeeds()
-        if question:
+        if bundle is not None and bundle.query_str:
             linker = Linker(defaults, normal_form(index.config.normalizer), index.resources.embed)
-            seeds = yield from linker.link(graph, question)
+            seeds = yield from linker.link(graph, bundle.query_str)
         matched = yield from matched_in(index.storage, nodes)
         walkable, rows, seeds = yield from graph.around(matched, seeds, self.node_weight)
         weights, subject = seeds.weights, defaults.subject_weight

@@ -160,11 +160,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
 
     # -- retrieval ----------------------------------------------------------------------------------
 
-    def _vector(self, bundle: QueryBundle) -> Steps[Floats | None]:
-        yield from self._embed_missing()
-        return (yield from super()._vector(bundle))
-
-    def _embed_missing(self) -> Steps[None]:
+    def _prepare(self) -> Steps[None]:
         """Embed phrases or facts, if the search needs vectors that the index does not have."""
         phrases, facts = self.options.linking == "entities" or self.options.synonyms, self.options.linking == "facts"
         if phrases or facts:
@@ -217,7 +213,7 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
         return await arun_steps(self._batch([as_bundle(query) for query in queries]))
 
     def _batch(self, bundles: Sequence[QueryBundle]) -> Steps[list[list[NodeWithScore]]]:
-        yield from self._embed_missing()
+        yield from self._prepare()
         queries = yield from self._index.reader.queries(bundles, self.selection, self._wanted)
         if queries is None:
             outcomes = yield from gather([partial(self._ask_steps, bundle) for bundle in bundles])
@@ -271,4 +267,4 @@ class HippoRAGRetriever(DerivedRetriever[HippoRAGState, GraphSearchResult[Any], 
 
 
 def _explained(found: GraphSearchResult[KnowledgeGraph], nodes: Sequence[NodeWithScore]) -> list[HippoRAGExplanation]:
-    return [explain(found, n.node.node_id, n.node.get_content(), n.get_score()) for n in nodes]
+    return [explain(found, result) for result in nodes]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.validation import CheckedFields, Count, Share, ShareOrNone
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 from llama_index.ragkit.vectors.row_buffer import Storage
 
@@ -30,36 +30,23 @@ VOTES: tuple[Vote, ...] = get_args(Vote)
 
 
 @dataclass(frozen=True)
-class MRAGConfig:
+class MRAGConfig(CheckedFields):
     """Parameters of the index, stored with it; see :class:`~llama_index.mrag.MRAGIndex`."""
 
     dtype: Storage = "float32"
 
-    def __post_init__(self) -> None:
-        check_choice("dtype", self.dtype, get_args(Storage))
-
 
 @dataclass(frozen=True)
-class SearchConfig:
+class SearchConfig(CheckedFields):
     """Parameters of a search; see :class:`~llama_index.mrag.MRAGRetriever`."""
 
     aspects: Aspects = "sentences"
     vote: Vote = "mrag"
     fusion: Fusion = "votes"
-    num_candidates: int = 32
-    vote_weight: float | None = None
-    lexical_weight: float = LEXICAL_WEIGHT
-    num_queries: int = 4
-
-    def __post_init__(self) -> None:
-        check_choice("aspects", self.aspects, ASPECTS)
-        check_choice("vote", self.vote, VOTES)
-        check_choice("fusion", self.fusion, get_args(Fusion))
-        check_count("num_candidates", self.num_candidates, 1)
-        if self.vote_weight is not None:
-            check_number("vote_weight", self.vote_weight, 0, 1)
-        check_number("lexical_weight", self.lexical_weight, 0, 1)
-        check_count("num_queries", self.num_queries, 1)
+    num_candidates: Count = 32
+    vote_weight: ShareOrNone = None
+    lexical_weight: Share = LEXICAL_WEIGHT
+    num_queries: Count = 4
 
 
 _HEADS = {"vote": "mrag", "num_candidates": 32, "vote_weight": 1.0, "lexical_weight": 0.0}

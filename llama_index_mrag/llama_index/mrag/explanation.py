@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from llama_index.core.schema import NodeWithScore
 
 from llama_index.mrag.voting.vote_result import VoteFor, VoteResult
+from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 
 __all__ = ["MRAGExplanation", "explain"]
 
 
-@dataclass(frozen=True)
-class MRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class MRAGExplanation(Explanation):
     """Why a node was retrieved.
 
     Attributes
     ----------
-    node_id, text : the node
-    score : the retriever's score
     nearness : dense and lexical nearness to the whole question in standard deviations; None if only votes count
     cosine, lexical : of the question and the node: the cosine, and the BM25 score (0 with `lexical_weight=0`); None if
         only votes count
@@ -25,12 +25,8 @@ class MRAGExplanation:
     vote_weight : weight of votes against nearness, in [0, 1]; 0 for a question of a single aspect
     aspects : agreement of the voters of each aspect on the node, in [0, 1], highest first
     votes : every vote for the node, largest first
-    fallback : why the search was degraded (for example, the LLM gave no queries); empty if it was not
     """
 
-    node_id: str
-    text: str
-    score: float
     nearness: float | None
     cosine: float | None
     lexical: float | None
@@ -38,7 +34,6 @@ class MRAGExplanation:
     vote_weight: float
     aspects: dict[str, float]
     votes: list[VoteFor]
-    fallback: str = ""
 
 
 def explain(result: VoteResult, nodes: Sequence[NodeWithScore], fallback: str) -> list[MRAGExplanation]:
@@ -49,9 +44,7 @@ def explain(result: VoteResult, nodes: Sequence[NodeWithScore], fallback: str) -
         agreement, votes = result.votes_for(each.node.node_id)
         explained.append(
             MRAGExplanation(
-                node_id=each.node.node_id,
-                text=each.node.get_content(),
-                score=each.get_score(),
+                **result_fields(each),
                 nearness=None if near is None else float(near.scores[row]),
                 cosine=None if near is None else float(near.cosines[row]),
                 lexical=None if near is None else float(near.lexical[row]),

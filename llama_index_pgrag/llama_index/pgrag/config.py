@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.validation import CheckedFields, Count, Share, check_choice, check_number, count, number
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = [
@@ -26,30 +26,31 @@ Unit = Literal["deviations", "cosines"]
 Ranking = Literal["trust", "support"]
 
 Cosines = NDArray[np.float64]
+_Size = Annotated[int, count(0)]
+_Weight = Annotated[float, number(0)]
+_Threshold = Annotated[float, number(0, 1, above=True)]
 
 
 @dataclass(frozen=True)
-class PGRAGConfig:
+class PGRAGConfig(CheckedFields):
     """Parameters of the pseudo-graph, stored with the index; see :class:`~llama_index.pgrag.PGRAGIndex`.
 
     The thresholds are the paper's; those of the published code are 0.84 and 0.96 on this scale.
     """
 
-    topic_threshold: float = 0.92
-    fact_threshold: float = 0.98
+    topic_threshold: _Threshold = 0.92
+    fact_threshold: _Threshold = 0.98
     fusion: Fusion = "components"
     cell_vectors: bool | None = None
 
     def __post_init__(self) -> None:
-        check_number("topic_threshold", self.topic_threshold, 0, 1, above=True)
-        check_number("fact_threshold", self.fact_threshold, 0, 1, above=True)
-        check_choice("fusion", self.fusion, get_args(Fusion))
+        super().__post_init__()
         if self.cell_vectors not in (None, True, False):
             raise ConfigurationError(f"cell_vectors must be True, False or None, not {self.cell_vectors!r}.")
 
 
 @dataclass(frozen=True)
-class Control:
+class Control(CheckedFields):
     """When a cell supports a seed.
 
     Attributes
@@ -65,16 +66,14 @@ class Control:
         If a threshold is negative or not finite, `fuzzy` is below `support`, or `difference` or `unit` is unknown.
     """
 
-    support: float = 0.5
+    support: _Weight = 0.5
     fuzzy: float = 0.75
     difference: Difference = "signed"
     unit: Unit = "deviations"
 
     def __post_init__(self) -> None:
-        check_number("support", self.support, 0)
+        super().__post_init__()
         check_number("fuzzy", self.fuzzy, self.support)
-        check_choice("difference", self.difference, get_args(Difference))
-        check_choice("unit", self.unit, get_args(Unit))
 
     def weights(self, cells: Cosines, seeds: Cosines) -> Cosines:
         """1 if a cell supports a seed, 0.5 if it half supports it, 0 if it is rejected.
@@ -98,43 +97,34 @@ _CONTROLS: Mapping[str, Control] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class SearchConfig:
+class SearchConfig(CheckedFields):
     """Parameters of a search; see :class:`~llama_index.pgrag.PGRAGRetriever`."""
 
     mode: Mode = "PG-RAG"
     return_source: bool = False
     key_points: KeyPoints = "question"
-    max_key_points: int = 5
-    seed_topics: int = 3
-    max_topics: int = 6
+    max_key_points: Count = 5
+    seed_topics: _Size = 3
+    max_topics: _Size = 6
     topic_walk: bool = True
     fact_walk: bool = True
-    seed_facts: int = 30
-    num_seeds: int = 8
+    seed_facts: _Size = 30
+    num_seeds: Count = 8
     control: ControlName | Control = "signed"
     ranking: Ranking = "trust"
-    fact_weight: float = 0.3
-    walk_weight: float = 0.3
-    bridge_weight: float = 3.0
-    lexical_weight: float = LEXICAL_WEIGHT
+    fact_weight: _Weight = 0.3
+    walk_weight: _Weight = 0.3
+    bridge_weight: _Weight = 3.0
+    lexical_weight: Share = LEXICAL_WEIGHT
 
     def __post_init__(self) -> None:
-        check_choice("mode", self.mode, get_args(Mode))
-        check_choice("key_points", self.key_points, get_args(KeyPoints))
-        check_count("max_key_points", self.max_key_points, 1)
-        for name in ("seed_topics", "max_topics", "seed_facts"):
-            check_count(name, getattr(self, name), 0)
+        super().__post_init__()
         if not (self.seed_topics and self.max_topics) and not self.seed_facts:
             raise ConfigurationError(
                 "With seed_topics (or max_topics) and seed_facts both 0, a search finds nothing: set one above 0."
             )
-        check_count("num_seeds", self.num_seeds, 1)
         if not isinstance(self.control, Control):
             check_choice("control, unless it is a Control,", self.control, get_args(ControlName))
-        check_choice("ranking", self.ranking, get_args(Ranking))
-        for name in ("fact_weight", "walk_weight", "bridge_weight"):
-            check_number(name, getattr(self, name), 0)
-        check_number("lexical_weight", self.lexical_weight, 0, 1)
 
     @property
     def cell_control(self) -> Control:

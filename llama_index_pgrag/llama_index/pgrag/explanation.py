@@ -4,12 +4,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from llama_index.core.schema import NodeWithScore
 
-from llama_index.pgrag.config import Control
 from llama_index.pgrag.maps.mind_map import Path
 from llama_index.pgrag.search.ranking import Answer, MergedPath
+from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 
-__all__ = ["CellSupport", "PGRAGExplanation", "explain_node", "explain_path"]
+__all__ = ["CellSupport", "PGRAGExplanation", "explain"]
 
 
 @dataclass(frozen=True)
@@ -28,14 +30,12 @@ class CellSupport:
     weight: float | None
 
 
-@dataclass(frozen=True)
-class PGRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class PGRAGExplanation(Explanation):
     """Why a fact path, or a source node, is in the answer.
 
     Attributes
     ----------
-    node_id, text : the result
-    score : the retriever's score
     path : the fact path; for a source node its best path, empty if none was found
     reason : how the mind map of the path was reached: "seed topic", "topic walk", "fact walk", "fact", or "names" if
         only the walk over names, or its node, led to it; "" without a path
@@ -52,13 +52,8 @@ class PGRAGExplanation:
     cells : from the topic to the fact
     sources, documents : ids of the nodes from which the path was read, and of their documents
     by : the class that read all sources without an LLM because the LLM failed; empty otherwise
-    fallback : which part of the method was not used, and why; for example, if the walk over names says nothing, nodes
-        are ranked only by nearness and facts; empty otherwise
     """
 
-    node_id: str
-    text: str
-    score: float
     path: Path
     reason: str
     key_point: str
@@ -73,26 +68,23 @@ class PGRAGExplanation:
     cells: list[CellSupport] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
-    by: str = ""
-    fallback: str = ""
 
 
-def explain_path(
-    answer: Answer, result: MergedPath, control: Control, node_id: str, text: str, score: float
-) -> PGRAGExplanation:
-    """Explain a result by a path of the answer."""
-    facts, fact = answer.facts, result.fact
+def explain(answer: Answer, path: MergedPath | None, result: NodeWithScore) -> PGRAGExplanation:
+    """Explain a result by its path; a source node by its nearest fact, or by its own similarity if it has no fact."""
+    path = answer.best_fact(result.node.node_id) if path is None else path
+    if path is None:
+        return _without_fact(answer, result)
+    facts, fact = answer.facts, path.fact
     at = int(answer.graph.facts.rows_of([fact.id])[0])
     point = int(np.argmax(facts.cosines[:, at]))
     row = answer.row_of.get(fact.id)
     cells = [CellSupport(cell, float(facts.cosines[point, at]), None) for cell in fact.path[-1:]]
     seed: Path | None = None
     if row is not None:
-        point, seed, cells = _cells(answer, fact.path, row, point, control)
+        point, seed, cells = _cells(answer, fact.path, row, point)
     return PGRAGExplanation(
-        node_id=node_id,
-        text=text,
-        score=score,
+        **result_fields(result),
         path=fact.path,
         reason=next((c.reason for c in facts.candidates if c.topic_id == fact.topic_id), "names"),
         key_point=answer.key_points[point],
@@ -100,16 +92,14 @@ def explain_path(
         seed=seed,
         support=float(facts.support[at]) if seed is not None else 0.0,
         cells=cells,
-        sources=result.sources,
-        documents=result.documents,
+        sources=path.sources,
+        documents=path.documents,
         fallback=answer.fallback,
         **_of_node(answer, fact.node_id),
     )
 
 
-def _cells(
-    answer: Answer, path: Path, row: int, point: int, control: Control
-) -> tuple[int, Path | None, list[CellSupport]]:
+def _cells(answer: Answer, path: Path, row: int, point: int) -> tuple[int, Path | None, list[CellSupport]]:
     """The key point whose seed supports a path most, this seed, and the cells."""
     facts = answer.facts
     walked = facts.walked
@@ -122,7 +112,7 @@ def _cells(
     weights: list[float | None] = [None] * len(path)
     if seed is not None:
         level = facts.sims[point, seed, len(facts.template.facts[seed].path) - 1]
-        weights = [float(weight) for weight in control.weights(sims, np.asarray(level))]
+        weights = [float(weight) for weight in answer.config.cell_control.weights(sims, np.asarray(level))]
     cosines = facts.cell_cosines[point, row, : len(path)].tolist()
     cells = [CellSupport(*cell) for cell in zip(path, cosines, weights, strict=True)]
     return point, None if seed is None else facts.template.facts[seed].path, cells
@@ -137,18 +127,13 @@ def _of_node(answer: Answer, node_id: str) -> dict[str, Any]:
     return {**words, "names": list(names.named), "share": float(names.shares[row]), "trust": names.trust}
 
 
-def explain_node(answer: Answer, control: Control, node_id: str, text: str, score: float) -> PGRAGExplanation:
-    """Explain a source node by its nearest fact, or by its own similarity if it has no fact."""
-    best = answer.best_fact(node_id)
-    if best is not None:
-        return explain_path(answer, best, control, node_id, text, score)
+def _without_fact(answer: Answer, result: NodeWithScore) -> PGRAGExplanation:
+    node_id = result.node.node_id
     near = answer.cosines[:, answer.graph.chunks.row_of(node_id)]
     point = int(np.argmax(near))
     document = answer.graph.chunks.record_of(node_id).ref_doc_id
     return PGRAGExplanation(
-        node_id=node_id,
-        text=text,
-        score=score,
+        **result_fields(result),
         path=(),
         reason="",
         key_point=answer.key_points[point],

@@ -1,7 +1,7 @@
 """`PGRAGPostprocessor` replaces the nodes of any retriever with their facts that are relevant to a question."""
 
 from collections import defaultdict
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from llama_index.pgrag.state import PseudoGraph
 from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, content_id, offload
 from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.index.results import fresh
-from llama_index.ragkit.validation import choice, count, number
+from llama_index.ragkit.validation import Count, Share, choice
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT, question_cosines, result_scores, standardised
 
 __all__ = ["PGRAGPostprocessor"]
@@ -52,13 +52,11 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     method: ClassVar[str] = "pgrag"
     keywords: ClassVar[type] = PGRAGPostprocessorKeywords
 
-    max_paths: Annotated[int, count(1)] = Field(default=20, description="Largest number of fact paths.")
+    max_paths: Count = Field(default=20, description="Largest number of fact paths.")
     scope: Annotated[Literal["documents", "nodes"], choice(("documents", "nodes"))] = Field(
         default="documents", description="Scope of the facts used."
     )
-    lexical_weight: Annotated[float, number(0, 1)] = Field(
-        default=LEXICAL_WEIGHT, description="Weight of BM25 in the nearness of a path."
-    )
+    lexical_weight: Share = Field(default=LEXICAL_WEIGHT, description="Weight of BM25 in the nearness of a path.")
 
     if TYPE_CHECKING:  # the keywords, for editors and type checkers
 
@@ -66,23 +64,20 @@ class PGRAGPostprocessor(DerivedPostprocessor):
             self, index: DerivedIndex[PGRAGConfig, PseudoGraph], **kwargs: Unpack[PGRAGPostprocessorKeywords]
         ) -> None: ...
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
-    ) -> Steps[list[NodeWithScore]]:
+    def _vectors(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None) -> Steps[list[Vector] | None]:
+        """The vectors of the key points of a question."""
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
-        points = None
-        if query_bundle is not None and not index.storage.is_empty:  # before the database is read
-            yield from index.writer.checks.embed_model()
-            points = yield from index.resources.embed_strings(query_bundle, index.storage.struct.embedding["dimension"])
-        work = partial(self._replaced, nodes, query_bundle, points)
-        return (yield from index.writer.in_one_generation(work))
+        if bundle is None or index.storage.is_empty:
+            return None
+        yield from index.writer.checks.embed_model()
+        return (yield from index.resources.embed_strings(bundle, index.storage.struct.embedding["dimension"]))
 
-    def _replaced(
-        self, nodes: list[NodeWithScore], bundle: QueryBundle | None, points: list[Vector] | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: list[Vector] | None
     ) -> Steps[list[NodeWithScore]]:
-        """The kept nodes and the outlines; without a question there are no vectors of key points."""
+        """The kept nodes and the outlines."""
         index: DerivedIndex[PGRAGConfig, PseudoGraph] = self._index
-        builder: MapBuilder = index.builder  # type: ignore[assignment]
+        builder: MapBuilder = self._index.builder
         contents = yield from index.writer.recovered()
         graph = yield from builder.maps.of_documents(contents.state, [each.node for each in nodes])
         matched = match_nodes(nodes, graph.chunks)
@@ -97,9 +92,8 @@ class PGRAGPostprocessor(DerivedPostprocessor):
                 further = (i for i, found in sorted(graph.maps.items()) if found.document in documents)
                 maps.update(dict.fromkeys(further))
             candidates = [Candidate(topic_id, "fact", 0.0) for topic_id in maps]
-            outlines = yield from self._outlines((yield from self._rank(graph, candidates, scope, bundle, points)))
-        results = [fresh(node.node, node.score or 0.0) for _, node in kept]
-        placed = [(rank, 1, result) for (rank, _), result in zip(kept, results, strict=True)]
+            outlines = yield from self._outlines((yield from self._rank(graph, candidates, scope, bundle, vectors)))
+        placed = [(rank, 1, fresh(node.node, node.score or 0.0)) for rank, node in kept]
         placed += [(rank, 0, outline) for rank, outline in enumerate(outlines)]
         placed.sort(key=lambda entry: entry[:2])
         return [result for _, _, result in placed]
@@ -110,7 +104,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
         if self.scope == "documents":
             documents = {fact.document for node_id in sources for fact in graph.of_node[node_id]} - {None}
             scope |= {node_id for node_id, facts in graph.of_node.items() if facts[0].document in documents}
-        allowed = self._allowed(graph.chunks)
+        allowed = self._selection.allowed(graph.chunks)
         if allowed is not None:
             scope &= {graph.chunks.ids[row] for row in np.flatnonzero(allowed)}
         return scope

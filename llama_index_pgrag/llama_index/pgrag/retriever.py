@@ -10,14 +10,13 @@ import numpy as np
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
-from numpy.typing import NDArray
+from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from pydantic import Field
 from typing_extensions import Unpack
 
 from llama_index.pgrag.builder import MapBuilder
 from llama_index.pgrag.config import PAPER, PGRAGConfig, SearchConfig
-from llama_index.pgrag.explanation import PGRAGExplanation, explain_node, explain_path
+from llama_index.pgrag.explanation import PGRAGExplanation, explain
 from llama_index.pgrag.keywords import PGRAGRetrieverKeywords
 from llama_index.pgrag.map_view import Asked, Gathered
 from llama_index.pgrag.page import FoundForPage
@@ -36,7 +35,6 @@ from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.steps import arun_steps, immediate, run_steps
-from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.text.held import is_self_talk
 from llama_index.ragkit.vectors.question_scores import question_cosines, result_scores
 
@@ -187,12 +185,12 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
 
     # -- steps --------------------------------------------------------------------------------------
 
-    def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
+    def _prepare(self) -> Steps[None]:
+        """Embed the cells, if the search needs vectors that the index does not have."""
         if self.options.needs_vectors:
             yield from self._index.writer.recovered()
             for work in (yield from self._builder.embedding()):
                 yield from self._index.writer.revise(work)
-        return (yield from super()._vector(bundle))
 
     def _search(self, query: Query[PseudoGraph]) -> Steps[Answer]:
         model = query.resources.embed_model
@@ -235,8 +233,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
     def _paths(self, answer: Answer) -> Steps[list[NodeWithScore]]:
         ranking = ((result.fact.id, result.score) for result in answer.results)
         path_of = {result.fact.id: result for result in answer.results}
-        read = yield from self._index.storage.get_nodes(sources_of(answer.results[: answer.wanted]))
-        fetch = partial(_fetched, read, self._index.storage.get_node)
+        fetch = yield from self._fetch_of(sources_of(answer.results[: answer.wanted]))
         return (yield from self._take_best(ranking, lambda fact_id: path_node(path_of[fact_id], fetch)))
 
     def _on_page(self, found: Answer) -> FoundForPage:
@@ -255,15 +252,7 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
 
     def _explained(self, answer: Answer, nodes: Sequence[NodeWithScore]) -> list[PGRAGExplanation]:
         path_of = {} if self.options.return_source else {result.fact.id: result for result in answer.results}
-        explained = []
-        for result in nodes:
-            node_id, control = result.node.node_id, self.options.cell_control
-            if node_id in path_of:
-                explain = partial(explain_path, answer, path_of[node_id])
-            else:
-                explain = partial(explain_node, answer)
-            explained.append(explain(control, node_id, result.node.get_content(), result.get_score()))
-        return explained
+        return [explain(answer, path_of.get(result.node.node_id), result) for result in nodes]
 
     # -- context ------------------------------------------------------------------------------------
 
@@ -300,8 +289,3 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         kept = {result.node.node_id for result in (yield from self._paths(answer))}
         shown = [result for result in answer.results if result.fact.id in kept]
         return [ContextPath(result.fact.path, tuple(result.documents), result.score) for result in shown]
-
-
-def _fetched(read: Mapping[str, BaseNode], get_node: NodeFetch, node_id: str) -> Steps[BaseNode | None]:
-    """A node that was already read, or the node from the docstore."""
-    return read[node_id] if node_id in read else (yield from get_node(node_id))

@@ -6,18 +6,26 @@ Booleans and texts are not accepted as numbers; NumPy integers are accepted as i
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from functools import cache, partial
 from numbers import Integral, Real
-from typing import Any, Literal, TypeVar, get_args, overload
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, overload
 
-from pydantic import BeforeValidator, ValidationError, ValidationInfo
+from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError, ValidationInfo
 
 from llama_index.ragkit.errors import ConfigurationError
 
 __all__ = [
     "ON_ERROR",
+    "CheckedFields",
+    "Count",
+    "CountOrNone",
     "Fallback",
+    "FieldCheck",
     "OnError",
+    "Share",
+    "ShareOrNone",
     "check_choice",
     "check_component",
     "check_count",
@@ -100,35 +108,74 @@ def check_component(name: str, value: T, kind: type | tuple[str, ...], wanted: s
     raise ConfigurationError(f"{name} must be {wanted}, not {found}.")
 
 
-# -- the same for the fields of a pydantic model ------------------------------------------------------
+# -- the same for the fields of pydantic models and of dataclasses ------------------------------------
 
 
-def _before(check: Callable[[str, Any], Any]) -> BeforeValidator:
-    def validate(value: Any, info: ValidationInfo) -> Any:
-        return check(str(info.field_name), value)
+@dataclass(frozen=True)
+class FieldCheck:
+    """A check of a field, by its name and value, for `Annotated`."""
 
-    return BeforeValidator(validate)
+    check: Callable[[str, Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
+        def validate(value: Any, info: ValidationInfo) -> Any:
+            return self.check(str(info.field_name), value)
+
+        return BeforeValidator(validate).__get_pydantic_core_schema__(source, handler)
 
 
-def choice(choices: Collection[str]) -> BeforeValidator:
+def choice(choices: Collection[str]) -> FieldCheck:
     """:func:`check_choice` for a field: `Annotated[Mode, choice(("a", "b"))]`."""
-    return _before(lambda name, value: check_choice(name, value, choices))
+    return FieldCheck(partial(check_choice, choices=choices))
 
 
-def count(least: int, *, none_ok: bool = False) -> BeforeValidator:
+def count(least: int, *, none_ok: bool = False) -> FieldCheck:
     """:func:`check_count` for a field."""
-    return _before(lambda name, value: check_count(name, value, least, none_ok=none_ok))
+    return FieldCheck(partial(check_count, least=least, none_ok=none_ok))
 
 
 def number(
     low: float, high: float = math.inf, *, above: bool = False, below: bool = False, none_ok: bool = False
-) -> BeforeValidator:
+) -> FieldCheck:
     """:func:`check_number` for a field."""
 
     def check(name: str, value: Any) -> float | None:
         return None if none_ok and value is None else check_number(name, value, low, high, above=above, below=below)
 
-    return _before(check)
+    return FieldCheck(check)
+
+
+Count = Annotated[int, count(1)]
+CountOrNone = Annotated[int | None, count(1, none_ok=True)]
+Share = Annotated[float, number(0, 1)]
+ShareOrNone = Annotated[float | None, number(0, 1, none_ok=True)]
+
+
+class CheckedFields:
+    """Base of a dataclass whose fields are checked by their types: those of a `Literal`, or with a check as above.
+
+    >>> @dataclass(frozen=True)
+    ... class Options(CheckedFields):
+    ...     weight: Share = 0.5
+    >>> Options(2)
+    Traceback (most recent call last):
+    llama_index.ragkit.errors.ConfigurationError: weight must be a number in [0, 1], not 2.
+    """
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for name, check in _checks_of(kind):
+            check(name, getattr(self, name))
+
+
+@cache
+def _checks_of(kind: type[Any]) -> list[tuple[str, Callable[[str, Any], Any]]]:
+    """The checks of the fields of a dataclass, by their names."""
+    checks: list[tuple[str, Callable[[str, Any], Any]]] = []
+    for field in fields(kind):
+        literal = [choice(get_args(field.type))] if get_origin(field.type) is Literal else []
+        checks += [(field.name, each.check) for each in (*literal, *getattr(field.type, "__metadata__", ()))]
+    return checks
 
 
 def did_you_mean(unknown: Iterable[str], known: Iterable[str]) -> str:

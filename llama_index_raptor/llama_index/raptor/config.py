@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_count, check_number
+from llama_index.ragkit.validation import CheckedFields, Count, CountOrNone, Share, count, number
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 
 __all__ = ["PAPER_SEARCHES", "PAPER_TREE", "Mode", "Summaries", "TreeConfig", "TreeSearchConfig", "Version"]
@@ -17,50 +17,34 @@ Version = Literal["collapsed", "code", "tree_traversal", "threshold"]
 
 
 @dataclass(frozen=True)
-class TreeConfig:
+class TreeConfig(CheckedFields):
     """Parameters of the tree, stored with the index; see :class:`~llama_index.raptor.RaptorIndex`."""
 
-    max_layers: int = 5
-    max_cluster_tokens: int = 8192
-    max_root_children: int = 12
+    max_layers: Annotated[int, count(0)] = 5
+    max_cluster_tokens: Count = 8192
+    max_root_children: Annotated[int, count(2)] = 12
     root: bool = True
-    min_shrink: float = 0.3
-    summary_tokens: int = 200
+    min_shrink: Annotated[float, number(0, 1, below=True)] = 0.3
+    summary_tokens: Count = 200
     summaries: Summaries = "deferred"
-
-    def __post_init__(self) -> None:
-        check_count("max_layers", self.max_layers, 0)
-        check_count("max_cluster_tokens", self.max_cluster_tokens, 1)
-        check_count("max_root_children", self.max_root_children, 2)
-        check_number("min_shrink", self.min_shrink, 0, 1, below=True)
-        check_count("summary_tokens", self.summary_tokens, 1)
-        check_choice("summaries", self.summaries, get_args(Summaries))
 
 
 @dataclass(frozen=True)
-class TreeSearchConfig:
+class TreeSearchConfig(CheckedFields):
     """Parameters of a search; see :class:`~llama_index.raptor.RaptorRetriever`."""
 
     mode: Mode = "collapsed"
-    beam_width: int | None = None
-    min_cosine: float | None = None
-    start_layer: int | None = None
-    num_layers: int | None = None
-    summary_margin: float | None = 0.6
-    lexical_weight: float = LEXICAL_WEIGHT
+    beam_width: CountOrNone = None
+    min_cosine: Annotated[float | None, number(-1, 1, none_ok=True)] = None
+    start_layer: Annotated[int | None, count(0, none_ok=True)] = None
+    num_layers: CountOrNone = None
+    summary_margin: Annotated[float | None, number(0, none_ok=True)] = 0.6
+    lexical_weight: Share = LEXICAL_WEIGHT
 
     def __post_init__(self) -> None:
-        check_choice("mode", self.mode, get_args(Mode))
-        for name in ("beam_width", "num_layers"):
-            check_count(name, getattr(self, name), 1, none_ok=True)
-        check_count("start_layer", self.start_layer, 0, none_ok=True)
-        if self.min_cosine is not None:
-            check_number("min_cosine", self.min_cosine, -1, 1)
-            if self.beam_width is not None:
-                raise ConfigurationError("beam_width and min_cosine are two ways to keep nodes of a layer: set one.")
-        if self.summary_margin is not None:
-            check_number("summary_margin", self.summary_margin, 0)
-        check_number("lexical_weight", self.lexical_weight, 0, 1)
+        super().__post_init__()
+        if self.min_cosine is not None and self.beam_width is not None:
+            raise ConfigurationError("beam_width and min_cosine are two ways to keep nodes of a layer: set one.")
 
 
 PAPER_TREE: Mapping[str, Any] = MappingProxyType(

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 import numpy as np
 from llama_index.core.schema import NodeWithScore
 
+from llama_index.ragkit import Explanation
+from llama_index.ragkit.index.results import result_fields
 from llama_index.raptor.search.node_scores import NodeScores
 from llama_index.raptor.state import RaptorState
 
 __all__ = ["RaptorExplanation", "explain"]
 
 
-@dataclass(frozen=True)
-class RaptorExplanation:
+@dataclass(frozen=True, kw_only=True)
+class RaptorExplanation(Explanation):
     """Why a node was retrieved.
 
     Attributes
     ----------
-    node_id, text : the node
-    score : the retriever's score
     nearness : the score in standard deviations, see :mod:`llama_index.raptor.search.node_scores`
     cosine, lexical : cosine and BM25 score of question and node; BM25 is 0 for a summary and with `lexical_weight=0`
     lexical_weight : weight of BM25 in nearness for this question, in [0, 1]
@@ -27,13 +27,8 @@ class RaptorExplanation:
     paths : every path from a root to the node, as (node id, cosine to the question) pairs; the cosine of a summary that
         is not written yet is None
     sources : ids of the chunks below the node; a chunk is its own source
-    by : the class that wrote the summary without an LLM after the summarizer failed; empty if it did not fail
-    fallback : why the search was degraded; empty if it was not
     """
 
-    node_id: str
-    text: str
-    score: float
     nearness: float
     cosine: float
     lexical: float
@@ -41,8 +36,6 @@ class RaptorExplanation:
     level: int
     paths: list[list[tuple[str, float | None]]]
     sources: list[str]
-    by: str = ""
-    fallback: str = ""
 
 
 def explain(scores: NodeScores, nodes: Sequence[NodeWithScore], fallback: str) -> list[RaptorExplanation]:
@@ -56,9 +49,7 @@ def explain(scores: NodeScores, nodes: Sequence[NodeWithScore], fallback: str) -
         node_id = result.node.node_id
         explained.append(
             RaptorExplanation(
-                node_id=node_id,
-                text=result.node.get_content(),
-                score=result.get_score(),
+                **result_fields(result),
                 nearness=dict(scores.ranked([node_id]))[node_id],
                 cosine=scores.cosine(node_id) or 0.0,
                 lexical=scores.lexical(node_id),

@@ -2,14 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from typing_extensions import Unpack
 
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.storage.derived_nodes import fetch_derived
 from llama_index.ragkit.validation import number
@@ -59,18 +58,13 @@ class RaptorPostprocessor(DerivedPostprocessor):
             self, index: DerivedIndex[TreeConfig, RaptorState], **kwargs: Unpack[RaptorPostprocessorKeywords]
         ) -> None: ...
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: Any
     ) -> Steps[list[NodeWithScore]]:
         index: DerivedIndex[TreeConfig, RaptorState] = self._index
-        return (yield from index.writer.in_one_generation(partial(self._condensed, index, nodes)))
-
-    def _condensed(
-        self, index: DerivedIndex[TreeConfig, RaptorState], nodes: Sequence[NodeWithScore]
-    ) -> Steps[list[NodeWithScore]]:
+        builder: TreeBuilder = self._index.builder
         state = (yield from index.writer.recovered()).state
-        builder: TreeBuilder = index.builder  # type: ignore[assignment]
-        covering = yield from builder.tree.covering(state, nodes, self.min_coverage, Selection(self.filters))
+        covering = yield from builder.tree.covering(state, nodes, self.min_coverage, self._selection)
         choices = condense(covering.matched, covering.tree, covering.written, self.min_coverage)
         fetch = fetch_derived(covering.written, index.storage.get_node)
         results = []

@@ -3,10 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_component, check_count, check_number
+from llama_index.ragkit.validation import (
+    CheckedFields,
+    Count,
+    CountOrNone,
+    Share,
+    ShareOrNone,
+    check_choice,
+    check_component,
+    count,
+    number,
+)
 from llama_index.ragkit.vectors.question_scores import LEXICAL_WEIGHT
 from llama_index.sprag.relevance.calibration import Calibration, check_calibration
 
@@ -38,6 +48,9 @@ Mode = Literal["segments", "chunks"]
 Version = Literal["code", "article"]
 Order = Literal["nearness", "value", "document"]
 
+_Size = Annotated[int, count(0)]
+_AboveZeroOrNone = Annotated[float | None, number(0, above=True, none_ok=True)]
+
 # Share of the number of chunks that the budget holds; 1 in the published presets. With .6 and the published penalty,
 # about as many chunks have a positive value as the budget holds.
 _DECAY_SHARE = 0.6
@@ -50,7 +63,7 @@ _NEIGHBOR_LENGTH = {"tokens": 256.0, "chunks": 1024.0}  # longest chunk with tha
 
 
 @dataclass(frozen=True)
-class PublishedSegments:
+class PublishedSegments(CheckedFields):
     """Parameters that only the published segments need, as `published=` of a retriever or a postprocessor.
 
     Attributes
@@ -70,22 +83,15 @@ class PublishedSegments:
         If a parameter has a value that it cannot have.
     """
 
-    overall_max_length_extension: int = 0
-    top_k_for_document_selection: int = 10
+    overall_max_length_extension: _Size = 0
+    top_k_for_document_selection: Count = 10
     length_adjustment: LengthAdjustment = "bounded"
-    reference_length: float | None = None
+    reference_length: _AboveZeroOrNone = None
     nearest_first: bool = True
-
-    def __post_init__(self) -> None:
-        check_count("overall_max_length_extension", self.overall_max_length_extension, 0)
-        check_count("top_k_for_document_selection", self.top_k_for_document_selection, 1)
-        check_choice("length_adjustment", self.length_adjustment, get_args(LengthAdjustment))
-        if self.reference_length is not None:
-            check_number("reference_length", self.reference_length, 0, above=True)
 
 
 @dataclass(frozen=True)
-class SegmentConfig:
+class SegmentConfig(CheckedFields):
     """How relevant segments are extracted. The defaults fill a budget of tokens, and all else follows from it.
 
     Attributes
@@ -118,12 +124,12 @@ class SegmentConfig:
         If a parameter has a value that it cannot have.
     """
 
-    overall_max_length: int = 4000
-    max_length: int | None = None
-    minimum_value: float = 0.0
-    irrelevant_chunk_penalty: float = 0.18
-    neighbor_relevance: float | None = None
-    decay_rate: float | None = None
+    overall_max_length: Count = 4000
+    max_length: CountOrNone = None
+    minimum_value: Annotated[float, number(0)] = 0.0
+    irrelevant_chunk_penalty: Share = 0.18
+    neighbor_relevance: ShareOrNone = None
+    decay_rate: _AboveZeroOrNone = None
     length_unit: LengthUnit = "tokens"
     calibration: str | Calibration = "auto"
     selection: Selection = "greedy"
@@ -132,19 +138,9 @@ class SegmentConfig:
     published: PublishedSegments = PublishedSegments()
 
     def __post_init__(self) -> None:
-        check_count("overall_max_length", self.overall_max_length, 1)
-        check_count("max_length", self.max_length, 1, none_ok=True)
-        check_number("minimum_value", self.minimum_value, 0)
-        check_number("irrelevant_chunk_penalty", self.irrelevant_chunk_penalty, 0, 1)
-        if self.neighbor_relevance is not None:
-            check_number("neighbor_relevance", self.neighbor_relevance, 0, 1)
-        if self.decay_rate is not None:
-            check_number("decay_rate", self.decay_rate, 0, above=True)
-        check_choice("length_unit", self.length_unit, get_args(LengthUnit))
+        super().__post_init__()
         check_component("published", self.published, PublishedSegments, "PublishedSegments(...)")
         check_calibration(self.calibration)
-        check_choice("selection", self.selection, get_args(Selection))
-        check_choice("order", self.order, get_args(Order))
 
     @property
     def by_rank(self) -> bool:
@@ -240,20 +236,16 @@ def published_config(preset: str = "balanced", **changes: Any) -> SegmentConfig:
 
 
 @dataclass(frozen=True)
-class ContextConfig:
+class ContextConfig(CheckedFields):
     """The contents of the rule-based context of a document; see :class:`~llama_index.sprag.RuleContext`."""
 
-    first_lines: int = 150
-    page_opening: int = 150
+    first_lines: _Size = 150
+    page_opening: _Size = 150
     sections: bool = True
-
-    def __post_init__(self) -> None:
-        check_count("first_lines", self.first_lines, 0)
-        check_count("page_opening", self.page_opening, 0)
 
 
 @dataclass(frozen=True)
-class SpRAGConfig:
+class SpRAGConfig(CheckedFields):
     """Parameters of the index, stored with it.
 
     Attributes
@@ -263,9 +255,6 @@ class SpRAGConfig:
     """
 
     header: HeaderWording = "short"
-
-    def __post_init__(self) -> None:
-        check_choice("header", self.header, get_args(HeaderWording))
 
 
 @dataclass(frozen=True)
@@ -286,20 +275,12 @@ class SearchConfig(SegmentConfig):
     """
 
     mode: Mode = "segments"
-    candidates: int = 200
-    lexical_weight: float = LEXICAL_WEIGHT
-    context_weight: float = 1.0
+    candidates: Count = 200
+    lexical_weight: Share = LEXICAL_WEIGHT
+    context_weight: Share = 1.0
     auto_query: bool = False
-    max_queries: int = _MOST_QUERIES
+    max_queries: Count = _MOST_QUERIES
     segment_headers: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("mode", self.mode, get_args(Mode))
-        check_count("candidates", self.candidates, 1)
-        check_count("max_queries", self.max_queries, 1)
-        check_number("lexical_weight", self.lexical_weight, 0, 1)
-        check_number("context_weight", self.context_weight, 0, 1)
 
 
 def published_search(preset: str = "balanced") -> dict[str, Any]:

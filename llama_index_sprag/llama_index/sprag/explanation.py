@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from llama_index.ragkit import Explanation
+
 __all__ = ["ChunkInSegment", "SpRAGExplanation"]
 
 
@@ -29,14 +31,13 @@ class ChunkInSegment:
     header: str
 
 
-@dataclass(frozen=True)
-class SpRAGExplanation:
+@dataclass(frozen=True, kw_only=True)
+class SpRAGExplanation(Explanation):
     """Why a segment or a chunk was retrieved.
 
     Attributes
     ----------
-    node_id, text : the result
-    score : the retriever's score: relevance of the best chunk; in `mode="chunks"` nearness
+    score : relevance of the best chunk; in `mode="chunks"` nearness
     value : the sum of the values of its chunks; in `mode="chunks"` nearness
     document : title of its document; "" if it has none, or if a filter excludes some of its chunks
     start, end : which chunks of the document it has, the end exclusive
@@ -44,12 +45,8 @@ class SpRAGExplanation:
     lexical_weight : weight of the BM25 score in nearness for this query, in [0, 1]
     chunks : its chunks in reading order
     by : the class that described its document without an LLM after another failed; "" if none did
-    fallback : which part of the method was not used, and why; empty otherwise
     """
 
-    node_id: str
-    text: str
-    score: float
     value: float
     document: str
     start: int
@@ -57,5 +54,3 @@ class SpRAGExplanation:
     query: str
     lexical_weight: float
     chunks: Sequence[ChunkInSegment]
-    by: str = ""
-    fallback: str = ""

@@ -1,7 +1,6 @@
 """`RelevantSegmentPostprocessor`: relevant segments from the chunks of any retriever and reranker."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from typing_extensions import Unpack
 
-from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Selection, Steps, content_id
+from llama_index.ragkit import DerivedIndex, DerivedPostprocessor, Steps, content_id
 from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.steps import call
 from llama_index.ragkit.storage.nodes import plain_text
@@ -93,13 +92,9 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
         """
         return {**vars(published_config(preset)), "segment_headers": True}
 
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: Any
     ) -> Steps[list[NodeWithScore]]:
-        work = partial(self._segments, nodes)
-        return (yield from (work() if self._index is None else self._index.writer.in_one_generation(work)))
-
-    def _segments(self, nodes: list[NodeWithScore]) -> Steps[list[NodeWithScore]]:
         state = yield from self._state(nodes)
         matched = [r.node.node_id for r in nodes] if state is None else match_nodes(nodes, state.chunks)
         best: dict[str, NodeWithScore] = {}
@@ -107,7 +102,7 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
             best.setdefault(chunk or result.node.node_id, result)
         if state is not None:
             keys = dict.fromkeys(state.document_of[i] for i in best if i in state.document_of)
-            state = yield from self._builder.with_documents(state, keys, Selection(self.filters))
+            state = yield from self._builder.with_documents(state, keys, self._selection)
         documents, place_of = yield from self._documents(best, state)
         scores = np.array([np.nan if r.score is None else float(r.score) for r in best.values()], np.float64)
         ranking = RankedChunks(list(best), scores, self.reranked)

@@ -24,7 +24,7 @@ from llama_index.ragkit.errors import (
     ReadOnlyError,
 )
 from llama_index.ragkit.index.chunk_scores import ChunkScores, Structure
-from llama_index.ragkit.index.results import deepened, fit_tokens
+from llama_index.ragkit.index.results import deepened, fit_tokens, result_fields
 from llama_index.ragkit.llm.json.shapes import Reply, TextList, read_reply
 from llama_index.ragkit.llm.prompts import fence
 from llama_index.ragkit.steps import call, immediate
@@ -365,9 +365,7 @@ def _explain(
         for chunk, rank, value, row in zip(segment.chunks, segment.ranks, segment.values, rows, strict=True)
     ]
     return SpRAGExplanation(
-        node_id=result.node.node_id,
-        text=result.node.get_content(),
-        score=result.get_score(),
+        **result_fields(result),
         value=segment.value,
         document=entry.title,
         start=segment.start,

@@ -18,7 +18,7 @@ from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.held import Held, TextWords, held
 from llama_index.ragkit.text.prose import prose
-from llama_index.ragkit.validation import count, number
+from llama_index.ragkit.validation import Share, count
 
 __all__ = ["KeyphraseQuestionExtractor", "UtilityQuestionExtractor"]
 
@@ -73,7 +73,7 @@ class UtilityQuestionExtractor(NodeExtractor):
     without_llm: ClassVar[str] = "extractor=KeyphraseQuestionExtractor()"
 
     num_questions: Count = 5
-    min_in_text: Annotated[float, number(0, 1)] = 0.1
+    min_in_text: Share = 0.1
 
     def check_llm(self, llm: LLM | None) -> None:
         """As for every extractor; see :meth:`NodeExtractor.check_llm`."""

@@ -19,7 +19,7 @@ from llama_index.graphrag.clustering.hierarchy import Hierarchy, fingerprint_of,
 from llama_index.graphrag.clustering.local_moving import BLOCKS, local_moves
 from llama_index.graphrag.graph.entity_graph import EntityGraph, summed
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_count
+from llama_index.ragkit.validation import CheckedFields, CountOrNone
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -32,7 +32,7 @@ _MOST_WEIGHT = 3_000_000_000  # its square is below 2**63
 
 
 @dataclass(frozen=True)
-class AgglomerativeClustering:
+class AgglomerativeClustering(CheckedFields):
     """Louvain's method as a local function of the graph (Blondel et al. 2008, arXiv 0803.0476); see the module.
 
     Deviations from the published method, besides those of the local moving:
@@ -57,10 +57,7 @@ class AgglomerativeClustering:
     """
 
     method: ClassVar[str] = "graphrag"
-    leaf_tokens: int | None = 4000
-
-    def __post_init__(self) -> None:
-        check_count("leaf_tokens", self.leaf_tokens, 1, none_ok=True)
+    leaf_tokens: CountOrNone = 4000
 
     @property
     def fingerprint(self) -> dict[str, str]:

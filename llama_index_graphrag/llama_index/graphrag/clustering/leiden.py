@@ -1,20 +1,20 @@
 """`LeidenClustering`: the communities of the published pipeline, found by graspologic-native."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from llama_index.graphrag.clustering.hierarchy import Hierarchy, fingerprint_of, hierarchy
 from llama_index.graphrag.graph.entity_graph import EntityGraph
 from llama_index.ragkit.extras import need
-from llama_index.ragkit.validation import check_count, check_number
+from llama_index.ragkit.validation import CheckedFields, Count, count, number
 
 __all__ = ["LeidenClustering"]
 
 
 @dataclass(frozen=True)
-class LeidenClustering:
+class LeidenClustering(CheckedFields):
     """Hierarchical Leiden (Traag, Waltman and van Eck 2019, arXiv 1810.08473) as the published pipeline runs it.
 
     Leiden on modularity gives the roots. Each community of more than `max_cluster_size` entities is clustered again by
@@ -42,19 +42,15 @@ class LeidenClustering:
     """
 
     method: ClassVar[str] = "graphrag"
-    max_cluster_size: int = 10
-    resolution: float = 1.0
-    randomness: float = 0.001
-    iterations: int = 1
-    seed: int = 0xDEADBEEF
+    max_cluster_size: Count = 10
+    resolution: Annotated[float, number(0, above=True)] = 1.0
+    randomness: Annotated[float, number(0, above=True)] = 0.001
+    iterations: Count = 1
+    seed: Annotated[int, count(0)] = 0xDEADBEEF
     largest_component: bool = False
 
     def __post_init__(self) -> None:
-        check_count("max_cluster_size", self.max_cluster_size, 1)
-        check_number("resolution", self.resolution, 0, above=True)
-        check_number("randomness", self.randomness, 0, above=True)
-        check_count("iterations", self.iterations, 1)
-        check_count("seed", self.seed, 0)
+        super().__post_init__()
         _native()
 
     @classmethod

@@ -32,8 +32,8 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.held import TextWords, is_name
 from llama_index.ragkit.text.tokens import count_tokens
+from llama_index.ragkit.validation import Share
 from llama_index.ragkit.validation import count as checked_count
-from llama_index.ragkit.validation import number
 
 __all__ = ["Checked", "ClaimReading", "EntityExtractor", "Reading", "checked"]
 
@@ -238,7 +238,7 @@ class EntityExtractor(NodeExtractor):
     gleaning_test: bool = False
     claims: bool = False
     claim_description: str = _CLAIMS
-    min_in_text: Annotated[float, number(0, 1)] = 0.3
+    min_in_text: Share = 0.3
 
     @property
     def fingerprint(self) -> dict[str, str]:

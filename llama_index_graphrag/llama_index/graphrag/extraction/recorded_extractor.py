@@ -11,15 +11,16 @@ from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo,
 
 from llama_index.graphrag.graph.statement import ChunkStatements
 from llama_index.graphrag.published.run import PublishedRun, opened
-from llama_index.ragkit import Estimate, Extraction, ExtractionCache, ExtractionContext, NodeExtractor, Steps
+from llama_index.ragkit import Estimate, Extraction, ExtractionContext, NodeExtractor, Steps
 from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
-from llama_index.ragkit.validation import OnError, check_component
+from llama_index.ragkit.validation import check_component
 
 __all__ = ["RecordedExtractor", "published_nodes"]
 
+_OPTIONS = ("cache", "num_workers", "show_progress", "on_error")  # that the fallback takes from this extractor
 Given = Mapping[str, Mapping[str, Sequence[Sequence[Any]]]]
 
 
@@ -111,27 +112,11 @@ class RecordedExtractor(NodeExtractor):
         return record
 
     def extract(
-        self,
-        nodes: Sequence[BaseNode],
-        *,
-        siblings: Sequence[BaseNode] = (),
-        cache: ExtractionCache | None = None,
-        llm: LLM | None = None,
-        num_workers: int | None = None,
-        show_progress: bool | None = None,
-        on_error: OnError | None = None,
-        **options: Any,
+        self, nodes: Sequence[BaseNode], *, siblings: Sequence[BaseNode] = (), llm: LLM | None = None, **options: Any
     ) -> Steps[list[Extraction]]:
         """Like :meth:`~llama_index.ragkit.NodeExtractor.extract`; the fallback reads nodes without a record."""
-        given: dict[str, Any] = {
-            "siblings": [*siblings, *nodes],
-            "cache": self.cache if cache is None else cache,
-            "llm": self.llm or llm,
-            "num_workers": self.num_workers if num_workers is None else num_workers,
-            "show_progress": self.show_progress if show_progress is None else show_progress,
-            "on_error": self.on_error if on_error is None else on_error,
-            **options,
-        }
+        own = {name: getattr(self, name) for name in _OPTIONS if options.get(name) is None}
+        given: dict[str, Any] = {**options, **own, "siblings": [*siblings, *nodes], "llm": self.llm or llm}
         if self.fallback is None:
             return (yield from super().extract(nodes, **given))
         found: dict[int, Extraction] = {}

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import BaseNode
@@ -20,7 +20,7 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.characters import normalise
 from llama_index.ragkit.text.held import Held, TextWords, held, is_name
 from llama_index.ragkit.text.tokens import count_tokens
-from llama_index.ragkit.validation import number
+from llama_index.ragkit.validation import Share
 
 __all__ = ["Entities", "OpenIEExtractor", "Triples", "read_entities"]
 
@@ -86,7 +86,7 @@ class OpenIEExtractor(NodeExtractor):
     without_llm: ClassVar[str] = "extractor=NounPhraseExtractor()"
 
     title_key: str | None = "title"
-    min_in_text: Annotated[float, number(0, 1)] = 0.5
+    min_in_text: Share = 0.5
 
     @classmethod
     def paper(cls, **kwargs: Any) -> "OpenIEExtractor":

@@ -31,7 +31,7 @@ from llama_index.ragkit.llm.embeddings import embed_texts
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.tokens import count_tokens, pieces_of
-from llama_index.ragkit.validation import count, number
+from llama_index.ragkit.validation import Share, count, number
 
 __all__ = ["Attempt", "DocumentPart", "MindMapExtractor", "TwoStageMindMapExtractor", "parts_of"]
 
@@ -89,12 +89,12 @@ class MindMapExtractor(NodeExtractor):
     first_call: ClassVar[tuple[str, type[BaseModel]]] = "mind_map", MindMapReply  # which gives the statements
 
     verify: bool = True
-    min_rouge_l: Annotated[float, number(0, 1)] = 0.15
+    min_rouge_l: Share = 0.15
     min_semantic: Annotated[float, number(-1, 1)] = 0.85
     max_regenerations: Annotated[int, count(0)] = 2
     part_tokens: Annotated[int, count(50)] = 1500
     join_lists: bool = False
-    min_in_text: Annotated[float, number(0, 1)] = 0.3
+    min_in_text: Share = 0.3
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
     scorer: Scorer | None = Field(default=None, exclude=True)
 

@@ -32,7 +32,7 @@ from llama_index.ragkit.short_repr import ReprText, changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.text.tokens import count_tokens, pieces_of
-from llama_index.ragkit.validation import ON_ERROR, OnError, check_choice, choice, count, refusal
+from llama_index.ragkit.validation import ON_ERROR, Count, OnError, check_choice, choice, refusal
 
 __all__ = ["Estimate", "Extraction", "ExtractionContext", "NodeExtractor", "Record", "merged_records", "node_pieces"]
 
@@ -78,7 +78,7 @@ class NodeExtractor(TransformComponent, PromptHolder):
     cache: ExtractionCache | None = Field(default=None, exclude=True)
     retry: RetryPolicy = RetryPolicy()
     mode: Annotated[Mode, choice(MODES)] = "auto"
-    num_workers: Annotated[int, count(1)] = 4
+    num_workers: Count = 4
     same_language: bool = True
     show_progress: bool = False
     on_error: Annotated[OnError, choice(ON_ERROR)] = "record"

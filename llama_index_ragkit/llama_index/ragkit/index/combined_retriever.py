@@ -17,8 +17,8 @@ from llama_index.ragkit.index.chunk_scores import ChunkScores, SharedQuestion, s
 from llama_index.ragkit.index.derived_index import DerivedIndex
 from llama_index.ragkit.index.description import describe_index
 from llama_index.ragkit.index.query import as_bundle
-from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, take_nodes
-from llama_index.ragkit.index.retriever import DerivedRetriever
+from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, result_fields, take_nodes
+from llama_index.ragkit.index.retriever import DerivedRetriever, Explanation
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
 from llama_index.ragkit.text.lexical_index import question_stems
 from llama_index.ragkit.validation import check_count
@@ -30,14 +30,12 @@ __all__ = ["CombinedExplanation", "CombinedRetriever"]
 _SAME = 0.999  # cosine of the vectors that two models give to one text, if they are one model
 
 
-@dataclass(frozen=True)
-class CombinedExplanation:
+@dataclass(frozen=True, kw_only=True)
+class CombinedExplanation(Explanation):
     """Why a node was retrieved.
 
     Attributes
     ----------
-    node_id, text : the node
-    score : of the retriever, in [0, 1]
     nearness : to the question, dense and lexical together, in standard deviations
     cosine, lexical : of the question and the node: the cosine, and the BM25 score; None where no index that computed
         them has read the node
@@ -47,9 +45,6 @@ class CombinedExplanation:
         that it leads to
     """
 
-    node_id: str
-    text: str
-    score: float
     nearness: float
     cosine: float | None
     lexical: float | None
@@ -145,14 +140,12 @@ class CombinedRetriever(BaseRetriever):
             added = {name: float(scores[row]) for name, scores in found.added.items()}
             explained.append(
                 CombinedExplanation(
-                    result.node.node_id,
-                    result.node.get_content(),
-                    result.get_score(),
-                    float(found.nearness[row]),
-                    None if near is None or read is None else float(near.cosines[read]),
-                    None if near is None or read is None else float(near.lexical[read]),
-                    None if near is None else near.lexical_weight,
-                    added,
+                    **result_fields(result),
+                    nearness=float(found.nearness[row]),
+                    cosine=None if near is None or read is None else float(near.cosines[read]),
+                    lexical=None if near is None or read is None else float(near.lexical[read]),
+                    lexical_weight=None if near is None else near.lexical_weight,
+                    added=added,
                 )
             )
         return explained

@@ -114,6 +114,12 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     rule_summarizer : a summarizer without an LLM, which writes the summaries that one with an LLM failed at; None if
         there is none
     assumed : further keywords of :meth:`estimate` with their defaults, about what only a build shows
+    config : the parameters of an index
+    resources : models, extractor, summarizer and cache
+    storage : the storage of the index in its storage context
+    builder : an object of `builder_cls`
+    writer : runs one write at a time
+    reader : reads what questions are answered from
 
     Parameters
     ----------
@@ -160,6 +166,14 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     rule_summarizer: ClassVar[Callable[[], Summarizer] | None] = None
     assumed: ClassVar[Mapping[str, float]] = MappingProxyType({})
 
+    config: Config
+    resources: Resources
+    storage: IndexStorage
+    builder: Builder[Config, State]
+    writer: IndexWriter[State]
+    reader: QueryReader[State]
+    _adapt_embed_model: Callable[[BaseEmbedding], BaseEmbedding] | None = None  # a method may adapt it
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         defaults = {
@@ -203,8 +217,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             **self._components(given),
         )
         self._given = given
-        self._config = config
-        self._resources = resources
+        self.config = config
+        self.resources = resources
         self._chunk_store = given.get("vector_store")
         self._in_stores = in_stores
         self._builder_keywords = {
@@ -266,10 +280,6 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         check_components(cls.method, given, cls.default_extractor, cls.rule_extractor)
         return dict(given)
 
-    def _adapt_embed_model(self, model: BaseEmbedding) -> BaseEmbedding:
-        """The embedding model, adapted to the method."""
-        return model
-
     def _new_struct(self) -> DerivedStruct:
         """The struct of a new index, with the parameters that its spaces need."""
         return self.index_struct_cls()
@@ -288,36 +298,6 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     # -- parts of the index ------------------------------------------------------------------------
 
     @property
-    def config(self) -> Config:
-        """The parameters of the method."""
-        return self._config
-
-    @property
-    def resources(self) -> Resources:
-        """Models, extractor, summarizer and cache."""
-        return self._resources
-
-    @property
-    def storage(self) -> IndexStorage:
-        """The storage of the index in its storage context."""
-        return self._storage
-
-    @property
-    def builder(self) -> Builder[Config, State]:
-        """The builder of the method."""
-        return self._builder
-
-    @property
-    def writer(self) -> IndexWriter[State]:
-        """The writer, which runs one write at a time."""
-        return self._writer
-
-    @property
-    def reader(self) -> QueryReader[State]:
-        """Reads what questions are answered from."""
-        return self._reader
-
-    @property
     def state(self) -> State:
         """The state that queries read: immutable, and replaced by each write.
 
@@ -326,18 +306,18 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         ConfigurationError
             If the index is served from stores, where no state holds all of it.
         """
-        self._storage.snapshot()
-        return self._writer.state
+        self.storage.snapshot()
+        return self.writer.state
 
     @property
     def llm(self) -> LLM:
         """The language model: the one passed, or else `Settings.llm`."""
-        return self._resources.llm
+        return self.resources.llm
 
     @property
     def embed_model(self) -> BaseEmbedding:
         """The embedding model: the one passed, or else `Settings.embed_model`."""
-        return self._resources.embed_model
+        return self.resources.embed_model
 
     @property
     def callback_manager(self) -> CallbackManager:
@@ -352,7 +332,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     @property
     def last_query(self) -> LastQuery | None:
         """The last query of a retriever; None after nodes were removed."""
-        return self._writer.last_query
+        return self.writer.last_query
 
     def _get_prompts(self) -> PromptDictType:
         return {}
@@ -362,7 +342,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def _get_prompt_modules(self) -> PromptMixinType:
         """Components whose prompts `get_prompts` returns as `<role>:<name>` and `update_prompts` replaces."""
-        return self._resources.prompted
+        return self.resources.prompted
 
     def __reduce__(self) -> tuple[Any, ...]:
         of_core = {
@@ -370,7 +350,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             "transformations": self._transformations,
             "show_progress": self._show_progress,
         }
-        return reduced(self, self._writer.lock, {**of_core, **self._given})
+        return reduced(self, self.writer.lock, {**of_core, **self._given})
 
     def __repr__(self) -> str:
         return str(describe_index(self))
@@ -383,20 +363,16 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def _open(self, storage: IndexStorage) -> None:
         """Create builder and writer for a storage, and load its state."""
-        self._storage = storage
-        self._builder: Builder[Config, State] = self.builder_cls(
-            storage, self._resources, self._config, **self._builder_keywords
-        )
-        parameters = asdict(self._config)  # type: ignore[call-overload]
-        self._writer = IndexWriter(storage, self._resources, self._builder, parameters, self.method, self._llm_work_of)
-        of_memory = self._writer, self._resources
-        self._reader: QueryReader[State] = (
-            QueryReader(*of_memory) if storage.is_whole else PartReader(*of_memory, storage, self._builder)
-        )
+        self.storage = storage
+        self.builder = self.builder_cls(storage, self.resources, self.config, **self._builder_keywords)
+        parameters = asdict(self.config)  # type: ignore[call-overload]
+        self.writer = IndexWriter(storage, self.resources, self.builder, parameters, self.method, self._llm_work_of)
+        of_memory = self.writer, self.resources
+        self.reader = QueryReader(*of_memory) if storage.is_whole else PartReader(*of_memory, storage, self.builder)
 
     def _llm_work_of(self, nodes: Sequence[BaseNode]) -> Estimate:
-        resources = self._resources
-        return self.llm_work(nodes, resources.extractor, resources.summarizer, resources.given_llm, self._config)
+        resources = self.resources
+        return self.llm_work(nodes, resources.extractor, resources.summarizer, resources.given_llm, self.config)
 
     def _load(self, context: StorageContext, struct: DerivedStruct) -> None:
         """Open a stored index."""
@@ -405,8 +381,8 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def _is_stored(self, struct: DerivedStruct) -> bool:
         """Whether the index store holds a struct, beyond this process."""
-        store = self._storage.context.index_store
-        return self._storage.records.outlives_the_process and store.get_index_struct(struct.index_id) is not None
+        store = self.storage.context.index_store
+        return self.storage.records.outlives_the_process and store.get_index_struct(struct.index_id) is not None
 
     def build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:
         """Build the index; BaseIndex calls this from the constructor.
@@ -419,7 +395,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             If that index has other parameters, or holds other nodes than these.
         """
         context = self._storage_context
-        parameters = asdict(self._config)  # type: ignore[call-overload]
+        parameters = asdict(self.config)  # type: ignore[call-overload]
         found = incomplete_struct(context, self.index_struct_cls, self.method, parameters)
         self._index_struct = self._new_struct() if found is None else found
         if found is not None:
@@ -428,7 +404,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             struct, spaces = self._index_struct, self.builder_cls.spaces if self._in_stores else self.space_names
             self._open(new_storage(context, self.method, spaces, struct, self._chunk_store, in_stores=self._in_stores))
         self._resumed = found is not None
-        self._writer.checks.describe()
+        self.writer.checks.describe()
         hold(self._index_struct.uid, self)
         if nodes:
             run_steps(resumable(self._index_struct.uid, self._build(nodes)))
@@ -436,12 +412,12 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def _build(self, nodes: Sequence[BaseNode]) -> Steps[None]:
         if self._resumed:
-            yield from check_resumed(self._storage, nodes={node.node_id for node in nodes})
+            yield from check_resumed(self.storage, nodes={node.node_id for node in nodes})
         yield from self._insert_nodes(nodes)
 
     def _insert_nodes(self, nodes: Sequence[BaseNode]) -> Steps[None]:
         for some, more in self._parts(nodes):
-            yield from self._writer.write(some, more=more)
+            yield from self.writer.write(some, more=more)
 
     def _build_index_from_nodes(self, nodes: Sequence[BaseNode], **build_kwargs: Any) -> DerivedStruct:
         return self.build_index_from_nodes(nodes, **build_kwargs)
@@ -484,7 +460,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
     def _build_from_documents(self, documents: Sequence[Document]) -> Steps[None]:
         check_nodes(documents)
         if self._resumed:
-            yield from check_resumed(self._storage, documents={document.id_ for document in documents})
+            yield from check_resumed(self.storage, documents={document.id_ for document in documents})
             yield from self._update_documents(documents)
         else:
             yield from self._insert_documents(documents)
@@ -505,7 +481,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def _insert_documents(self, documents: Sequence[Document], **kwargs: Any) -> Steps[None]:
         for some, more in self._parts(documents):
-            yield from self._writer.write((yield from self._transform(some, **kwargs)), some, more=more)
+            yield from self.writer.write((yield from self._transform(some, **kwargs)), some, more=more)
 
     def _parts(self, given: Sequence[NodeT]) -> Iterable[tuple[Sequence[NodeT], bool]]:
         """What is written at once, and whether more follows: all, or, where the index is served from stores, a part."""
@@ -564,10 +540,10 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
             raise ConfigurationError(
                 f"delete_nodes needs a list of ids, not the text {node_ids!r}: put it into a list."
             )
-        yield from self._writer.delete(node_ids, from_docstore=from_docstore)
+        yield from self.writer.delete(node_ids, from_docstore=from_docstore)
 
     def _delete_node(self, node_id: str, **delete_kwargs: Any) -> None:
-        run_steps(self._writer.delete([node_id], from_docstore=False))
+        run_steps(self.writer.delete([node_id], from_docstore=False))
 
     def delete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool = False, **delete_kwargs: Any) -> None:
         """Delete a document and everything derived from it; needs no LLM.
@@ -575,24 +551,24 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         The index uses its own manifest, so the delete is complete even if another index on the same storage context
         has already deleted the document from the docstore.
         """
-        run_steps(self._writer.delete_document(ref_doc_id, from_docstore=delete_from_docstore))
+        run_steps(self.writer.delete_document(ref_doc_id, from_docstore=delete_from_docstore))
 
     async def adelete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool = False, **delete_kwargs: Any) -> None:
         """As :meth:`delete_ref_doc`."""
-        await arun_steps(self._writer.delete_document(ref_doc_id, from_docstore=delete_from_docstore))
+        await arun_steps(self.writer.delete_document(ref_doc_id, from_docstore=delete_from_docstore))
 
     # -- updating -------------------------------------------------------------------------------------------
 
     def _update_documents(self, documents: Sequence[Document], **kwargs: Any) -> Steps[None]:
         for some, more in self._parts(documents):
             nodes = yield from self._transform(some, **kwargs.get("insert_kwargs", {}))
-            yield from self._writer.write(nodes, some, replace=True, more=more)
+            yield from self.writer.write(nodes, some, replace=True, more=more)
 
     def _refresh(self, documents: Sequence[Document], kwargs: dict[str, Any]) -> Steps[list[bool]]:
         check_nodes(documents)
         refuse_unstorable(documents)
-        stored = yield from self._storage.manifest.hashes(document.id_ for document in documents)
-        unfinished = set((yield from self._storage.commits.unfinished()).documents)
+        stored = yield from self.storage.manifest.hashes(document.id_ for document in documents)
+        unfinished = set((yield from self.storage.commits.unfinished()).documents)
         changed = [doc.id_ in unfinished or stored.get(doc.id_) != doc.hash for doc in documents]
         stale = [document for document, is_changed in zip(documents, changed, strict=True) if is_changed]
         if stale:
@@ -630,29 +606,29 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
     def retry_failed(self) -> int:
         """Retry failed LLM steps, and return the number of remaining failures."""
-        return run_steps(self._writer.retry_failed())
+        return run_steps(self.writer.retry_failed())
 
     async def aretry_failed(self) -> int:
         """As :meth:`retry_failed`."""
-        return await arun_steps(self._writer.retry_failed())
+        return await arun_steps(self.writer.retry_failed())
 
     def failures(self) -> list[Failure]:
         """The LLM steps that failed, what each was for and why it failed; nodes first, then summaries and other steps.
 
         :meth:`retry_failed` tries them again.
         """
-        return run_steps(self._writer.failures())
+        return run_steps(self.writer.failures())
 
     def forget_cache(self) -> None:
         """Declare that the extraction cache of the build no longer exists, so deletes stop requiring it."""
-        run_steps(self._writer.forget_cache())
+        run_steps(self.writer.forget_cache())
 
     # -- reading --------------------------------------------------------------------------------------------
 
     @property
     def ref_doc_info(self) -> dict[str, RefDocInfo]:
         """The documents of this index: their nodes and metadata."""
-        return run_steps(self._storage.manifest.documents())
+        return run_steps(self.storage.manifest.documents())
 
     @property
     def unfinished(self) -> list[str]:
@@ -660,7 +636,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
 
         Nodes that were inserted without their documents are named by their own ids.
         """
-        left = run_steps(self._storage.commits.unfinished())
+        left = run_steps(self.storage.commits.unfinished())
         return [*left.documents, *left.nodes]
 
     def set_index_id(self, index_id: str) -> None:
@@ -764,7 +740,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         asked, selection = self._asked(query, kwargs)
         draw: Callable[..., Page] = self._page
         page = draw(query=asked, selection=selection, **own)
-        if self._storage.is_whole and selection.is_whole and (rows := stand_ins(self.failures())):
+        if self.storage.is_whole and selection.is_whole and (rows := stand_ins(self.failures())):
             page = replace(page, panels=[*page.panels, Facts("Done by rules, since the LLM failed", rows)])
         return InlinePage(page) if path is None else write(page, path)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, update_wrapper
 from types import FunctionType, NoneType
-from typing import Any, TypedDict, get_args
+from typing import Any, TypedDict, get_args, get_type_hints
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks.base import CallbackManager
@@ -232,7 +232,8 @@ def choose_parameters(
         If a fixed parameter is passed with a value other than that of the build, or a value is out of range.
     """
     names = field_names(config_cls)
-    optional = {field.name for field in fields(config_cls) if NoneType in get_args(field.type)}
+    types = get_type_hints(config_cls)
+    optional = {name for name in names if NoneType in get_args(types[name])}
     before = {name: stored[name] for name in names if name in stored}
     for field in fields(config_cls):
         if is_dataclass(field.default):  # its values were parameters of their own in earlier versions

@@ -1,8 +1,9 @@
 """`DerivedPostprocessor`: a method applied to the nodes of any retriever."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, ClassVar, TypeVar
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, ClassVar
 
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -13,19 +14,15 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
-from llama_index.ragkit.index.query import Query
-from llama_index.ragkit.index.reader import ReadRequest
 from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.short_repr import changed_fields
-from llama_index.ragkit.steps import Steps, arun_steps, run_steps
+from llama_index.ragkit.steps import Steps, arun_steps, immediate, run_steps
 from llama_index.ragkit.storage.selection import Selection
-from llama_index.ragkit.validation import count, refusal
-from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
+from llama_index.ragkit.validation import CountOrNone, refusal
 
 __all__ = ["DerivedPostprocessor"]
 
 dispatcher = get_dispatcher(__name__)
-T = TypeVar("T")
 
 
 class DerivedPostprocessor(BaseNodePostprocessor):
@@ -64,10 +61,8 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     keywords: ClassVar[type] = PostprocessorKeywords
     needs_index: ClassVar[bool] = True
 
-    top_n: Annotated[int | None, count(1, none_ok=True)] = Field(default=None, description="Maximum number of nodes.")
-    token_budget: Annotated[int | None, count(1, none_ok=True)] = Field(
-        default=None, description="Maximum number of tokens of all nodes."
-    )
+    top_n: CountOrNone = Field(default=None, description="Maximum number of nodes.")
+    token_budget: CountOrNone = Field(default=None, description="Maximum number of tokens of all nodes.")
     filters: MetadataFilters | None = Field(default=None, description="Filters that nodes of the index must pass.")
 
     _index: Any = PrivateAttr()
@@ -98,37 +93,26 @@ class DerivedPostprocessor(BaseNodePostprocessor):
             yield "index", self._index
         yield from changed_fields(self)
 
+    @immediate
+    def _vectors(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None) -> Any:
+        """What is embedded for a question, before the index is read; nothing by default."""
+        return None
+
     @abstractmethod
-    def _postprocess_steps(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None
+    def _results(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: Any
     ) -> Steps[list[NodeWithScore]]:
-        """The work as steps; never called with an empty list. The result is truncated afterwards."""
-
-    def _allowed(self, chunks: Snapshot) -> Mask | None:
-        """Which chunks may be used, shape (n,); None for all."""
-        return Selection(self.filters).allowed(chunks)
-
-    def _ask(
-        self,
-        nodes: Sequence[NodeWithScore],
-        bundle: QueryBundle,
-        work: Callable[[Query[Any] | None, list[str | None]], Steps[T]],
-    ) -> Steps[T]:
-        """Ask a question about those of the nodes that the index contains and the filters pass.
+        """The results for one or more nodes, from one generation of the index; they are cut afterwards.
 
         Parameters
         ----------
-        work : the question, None where there is no such node, and for each node its id in the index, None for others
-            -> the steps of the answer, which read one generation of the index
+        vectors : what :meth:`_vectors` returned
         """
-        index: DerivedIndex[Any, Any] = self._index
-        vector = yield from index.reader.vector(bundle)
-        asked = ReadRequest(bundle, vector, Selection(self.filters))
 
-        def worked() -> Steps[T]:
-            return (yield from work(*(yield from index.reader.among(nodes, asked))))
-
-        return (yield from index.writer.in_one_generation(worked))
+    @property
+    def _selection(self) -> Selection:
+        """Which chunks may be used."""
+        return Selection(self.filters)
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)[: self.top_n]
@@ -139,7 +123,9 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         dispatcher.event(
             ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=len(nodes), model_name=self.class_name())
         )
-        results = self._cut((yield from self._postprocess_steps(nodes, query_bundle)))
+        work = partial(self._results, nodes, query_bundle, (yield from self._vectors(nodes, query_bundle)))
+        results = yield from work() if self._index is None else self._index.reader.in_one_generation(work)
+        results = self._cut(results)
         dispatcher.event(ReRankEndEvent(nodes=results))
         return results
 

@@ -1,12 +1,13 @@
 """How a question reaches what it reads: all of an index in memory, or a part that is read for it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from numpy.typing import NDArray
 
+from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.contents import State
 from llama_index.ragkit.index.matching import match_nodes, matched_in
@@ -19,10 +20,13 @@ from llama_index.ragkit.storage.selection import Selection
 
 __all__ = ["PartReader", "QueryReader", "ReadRequest"]
 
+T = TypeVar("T")
 Vector = NDArray[np.float32]
 Bundles = Sequence[QueryBundle]
 Among = tuple[Query[State] | None, list[str | None]]
 """A question about given nodes, None without any, and for each node its id in the index, None for others."""
+
+_TRIES = 25  # of a query beside which writes remove rows
 
 
 class ReadRequest(NamedTuple):
@@ -65,16 +69,19 @@ class QueryReader(Generic[State]):
         chunks = contents.state.chunks
         if not len(chunks):
             return []
-        yield from self._writer.checks.embed_model()
+        if not self._writer.checks.model_checked:
+            yield from self._writer.checks.embed_model()
         allowed = selection.allowed(chunks)
         return [Query(bundle, contents, allowed, wanted, self._resources) for bundle in bundles]
 
-    def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
+    def among(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle, vector: Vector | None, selection: Selection
+    ) -> Steps[Among[State]]:
         """A question about those of some nodes that the index contains and that may be shown."""
         contents = yield from self._writer.recovered()
         chunks = contents.state.chunks
         matched = match_nodes(nodes, chunks)
-        allowed = asked.selection.allowed(chunks)
+        allowed = selection.allowed(chunks)
         if allowed is not None:
             matched = [m if m is not None and allowed[chunks.row_of(m)] else None for m in matched]
         known = sorted({name for name in matched if name is not None})
@@ -83,7 +90,12 @@ class QueryReader(Generic[State]):
         yield from self._writer.checks.embed_model()
         among = np.zeros(len(chunks), np.bool_)
         among[chunks.rows_of(known)] = True
-        return Query(asked.bundle, contents, among, len(known), self._resources), matched
+        return Query(bundle, contents, among, len(known), self._resources), matched
+
+    def in_one_generation(self, work: Callable[[], Steps[T]]) -> Steps[T]:
+        """The steps of a query, which read one generation of the index: in memory there is one at a time."""
+        yield from self._writer.recovered()
+        return (yield from work())
 
     def is_current(self, query: Query[State]) -> bool:
         """Whether what a question has read is still what the index holds, as far as this process can know."""
@@ -124,19 +136,42 @@ class PartReader(QueryReader[State]):
     def queries(self, bundles: Bundles, selection: Selection, wanted: int) -> None:
         """None: each question reads a part of its own."""
 
-    def among(self, nodes: Sequence[NodeWithScore], asked: ReadRequest) -> Steps[Among[State]]:
+    def among(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle, vector: Vector | None, selection: Selection
+    ) -> Steps[Among[State]]:
         """See :class:`QueryReader`."""
         unknown: Among[State] = None, [None] * len(nodes)
-        if asked.vector is None:
+        if vector is None:
             return unknown
         matched = yield from matched_in(self._storage, nodes)
         known = list(dict.fromkeys(name for name in matched if name is not None))
-        selection = Selection(asked.selection.filters, known)
-        query = yield from self.query(asked._replace(selection=selection, candidates=max(1, len(known))))
+        selection = Selection(selection.filters, known)
+        query = yield from self.query(ReadRequest(bundle, vector, selection, candidates=max(1, len(known))))
         if query is None:
             return unknown
         chunks = query.state.chunks
         return query, [name if name is not None and name in chunks else None for name in matched]
+
+    def in_one_generation(self, work: Callable[[], Steps[T]]) -> Steps[T]:
+        """See :class:`QueryReader`.
+
+        A database has one state for each query. Vector stores have no such states: the query is repeated, a few times
+        at most, if a write has removed rows meanwhile, whose vectors may be gone there.
+        """
+        yield from self._writer.recovered()
+        commits = self._storage.commits
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                with (yield from self._storage.stores.snapshot()):
+                    before = yield from commits.refresh()
+                    found = yield from work()
+            except HalfWrittenError:
+                if not tries_left:
+                    raise
+            else:
+                if not tries_left or (yield from commits.refresh()) == before:
+                    break
+        return found
 
     def is_current(self, query: Query[State]) -> bool:
         """True: the question has read one generation of the stores."""

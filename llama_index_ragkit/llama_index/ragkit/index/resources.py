@@ -54,7 +54,7 @@ class Resources(ShortRepr):
     Parameters
     ----------
     llm, embed_model : default to `Settings`
-    adapt_embed_model : adapts the embedding model to the method
+    adapt_embed_model : adapts the embedding model to the method [no change]
     extractor : extracts records from nodes, for methods that have one
     fallback : an extractor without an LLM, which reads the nodes at which `extractor` fails
     summarizer : writes summaries, for methods that have them
@@ -78,7 +78,7 @@ class Resources(ShortRepr):
         *,
         llm: LLMType | None = None,
         embed_model: EmbedType | None = None,
-        adapt_embed_model: Callable[[BaseEmbedding], BaseEmbedding] = lambda model: model,
+        adapt_embed_model: Callable[[BaseEmbedding], BaseEmbedding] | None = None,
         extractor: NodeExtractor | None = None,
         fallback: NodeExtractor | None = None,
         summarizer: Summarizer | None = None,
@@ -126,7 +126,8 @@ class Resources(ShortRepr):
         """The embedding model: the one passed, or else `Settings.embed_model`, adapted to the method."""
         if self._embed_model is None:
             self._embed_model = Settings.embed_model
-        self._embed_model = self._adapt_embed_model(self._embed_model)
+        if self._adapt_embed_model is not None:
+            self._embed_model = self._adapt_embed_model(self._embed_model)
         return self._embed_model
 
     @property

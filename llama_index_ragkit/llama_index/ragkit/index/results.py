@@ -11,7 +11,10 @@ from llama_index.ragkit.storage.derived_nodes import NodeFetch
 from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
-__all__ = ["LOOKED_AT_PER_RESULT", "Scored", "deepened", "fetched", "fit_tokens", "fresh", "take_nodes"]
+__all__ = [
+    "LOOKED_AT_PER_RESULT", "Scored", "deepened", "fetched", "fit_tokens", "fresh", "result_fields", "take_nodes",
+    "unchanged",
+]  # fmt: skip
 
 LOOKED_AT_PER_RESULT = 4  # nodes fetched per requested node, since a token budget may exclude some
 Scored = tuple[str, float]  # an id and its score
@@ -23,12 +26,22 @@ def fresh(node: BaseNode, score: float) -> NodeWithScore:
     return NodeWithScore(node=node.model_copy(deep=True), score=float(score))
 
 
+def unchanged(nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+    """Results with deep copies of given nodes, and their scores."""
+    return [fresh(each.node, each.score or 0.0) for each in nodes]
+
+
 def fetched(node: BaseNode, score: float) -> NodeWithScore:
     """A result with a node that was just read: a document store makes a new node for each call, but nested metadata are
     shared.
     """
     node.metadata = deepcopy(node.metadata)
     return NodeWithScore(node=node, score=float(score))
+
+
+def result_fields(result: NodeWithScore) -> dict[str, Any]:
+    """What every explanation says of a result: `node_id`, `text` and `score`."""
+    return {"node_id": result.node.node_id, "text": result.node.get_content(), "score": result.get_score()}
 
 
 def fit_tokens(results: Iterable[NodeWithScore], token_budget: int | None) -> list[NodeWithScore]:

@@ -12,11 +12,10 @@ import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
-from llama_index.core.llms.utils import resolve_llm
+from llama_index.core.llms.utils import LLMType, resolve_llm
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
-from llama_index.ragkit.index.builder import Builder
 from llama_index.ragkit.index.chunk_scores import ChunkScores, SharedQuestion
 from llama_index.ragkit.index.contents import State
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
@@ -31,7 +30,7 @@ from llama_index.ragkit.index.keywords import (
 )
 from llama_index.ragkit.index.query import LastQuery, Query, SearchOutcome, as_bundle, report_fallback
 from llama_index.ragkit.index.reader import ReadRequest
-from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, take_nodes
+from llama_index.ragkit.index.results import LOOKED_AT_PER_RESULT, Scored, result_fields, take_nodes
 from llama_index.ragkit.llm.completion import MODES, Mode, complete
 from llama_index.ragkit.llm.context_window import prompt_room
 from llama_index.ragkit.llm.prompts import PromptHolder
@@ -52,7 +51,7 @@ Answered = tuple[list[NodeWithScore], LastQuery | None]
 """The nodes of an answer, and what the page of the index shows of it; None if a write has changed it since."""
 
 
-_DEFAULTS = {
+_DEFAULTS: Mapping[str, Any] = {
     "similarity_top_k": 10,
     "token_budget": None,
     "filters": None,
@@ -69,15 +68,15 @@ _DEFAULTS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """Why a node was retrieved; methods without details of their own use this class.
+    """Why a node was retrieved. A method may add details of its own.
 
     Attributes
     ----------
     node_id, text : the node
     score : the retriever's score
-    by : the class that read the node without an LLM in place of the one that failed, if one did
+    by : the class that read or wrote the node without an LLM in place of the one that failed; empty if none did
     fallback : which part of the method was not used, and why; empty otherwise
     """
 
@@ -148,25 +147,23 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         check_keywords(type(self).__name__, kwargs, names_of(self.keywords))
         check_method(type(self).__name__, self.method, index)
         self._index = index
-        self.similarity_top_k = check_count("similarity_top_k", kwargs.get("similarity_top_k", 10), 1)
-        self.token_budget = check_count("token_budget", kwargs.get("token_budget"), 1, none_ok=True)
-        self.filters = kwargs.get("filters")
-        self.node_ids = kwargs.get("node_ids")
-        self.doc_ids = kwargs.get("doc_ids")
+        given = {**_DEFAULTS, **kwargs}
+        self.similarity_top_k = check_count("similarity_top_k", given["similarity_top_k"], 1)
+        self.token_budget = check_count("token_budget", given["token_budget"], 1, none_ok=True)
+        self.filters, self.node_ids, self.doc_ids = given["filters"], given["node_ids"], given["doc_ids"]
         if self.options_cls is not None:
             names = field_names(self.options_cls)
             self.options = self.options_cls(**{name: value for name, value in kwargs.items() if name in names})
-        self.prompts = dict(kwargs.get("prompts") or {})
+        self.prompts = dict(given["prompts"] or {})
         self.check_prompts(self.prompts)
-        self._llm = kwargs.get("llm")
-        self._retry: RetryPolicy = kwargs.get("retry") or RetryPolicy()
-        self._mode: Mode = check_choice("llm_mode", kwargs.get("llm_mode", "auto"), MODES)
-        self._same_language: bool = kwargs.get("same_language", True)
-        object_map = kwargs.get("object_map")
+        self._llm: LLMType | None = given["llm"]
+        self._retry: RetryPolicy = given["retry"] or RetryPolicy()
+        self._mode: Mode = check_choice("llm_mode", given["llm_mode"], MODES)
+        self._same_language: bool = given["same_language"]
         super().__init__(
-            callback_manager=kwargs.get("callback_manager") or index.callback_manager,
-            object_map=index.object_map if object_map is None else object_map,
-            verbose=kwargs.get("verbose", False),
+            callback_manager=given["callback_manager"] or index.callback_manager,
+            object_map=index.object_map if given["object_map"] is None else given["object_map"],
+            verbose=given["verbose"],
         )
 
     def __repr__(self) -> str:
@@ -178,6 +175,10 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
     def _search(self, query: Query[State]) -> Steps[FoundType]:
         """Search the index for a question."""
 
+    @immediate
+    def _prepare(self) -> None:
+        """Write what questions need and the index lacks, before one is asked; nothing by default."""
+
     def _results(self, found: FoundType) -> Steps[list[NodeWithScore]]:
         """The nodes of the answer: the best chunks of the ranking."""
         return (yield from self._take_best(found.ranking))
@@ -186,8 +187,8 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """One explanation per result, in order; :class:`Explanation` unless the method has its own."""
         by = yield from self._read_by(n.node.node_id for n in nodes)
         explained: list[Any] = [
-            Explanation(n.node.node_id, n.node.get_content(), n.get_score(), by.get(n.node.node_id, ""), found.fallback)
-            for n in nodes
+            Explanation(**result_fields(each), by=by.get(each.node.node_id, ""), fallback=found.fallback)
+            for each in nodes
         ]
         return explained
 
@@ -247,14 +248,19 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         fetch : default: chunks, and the nodes of `derived`
         derived : see :func:`~llama_index.ragkit.storage.derived_nodes.fetch_derived`
         """
-        storage = self._index.storage
         if fetch is None:
             further = iter(ranking)
             first = list(islice(further, self._wanted))
             ranking = chain(first, further)
-            wanted = [node_id for node_id, _ in first if node_id not in derived]
-            fetch = partial(_fetched, (yield from storage.get_nodes(wanted)), storage.get_node)
-        return (yield from take_nodes(ranking, fetch_derived(derived, fetch), self.similarity_top_k, self.token_budget))
+            fetch = yield from self._fetch_of([node_id for node_id, _ in first if node_id not in derived])
+        if derived:
+            fetch = fetch_derived(derived, fetch)
+        return (yield from take_nodes(ranking, fetch, self.similarity_top_k, self.token_budget))
+
+    def _fetch_of(self, node_ids: Sequence[str]) -> Steps[NodeFetch]:
+        """What fetches nodes one by one, of which these are read at once now."""
+        storage = self._index.storage
+        return partial(_fetched, (yield from storage.get_nodes(node_ids)), storage.get_node)
 
     def _read_by(self, node_ids: Iterable[str]) -> Steps[dict[str, str]]:
         """Of the chunks that were read without an LLM in place of the extractor that failed: the class that did it."""
@@ -278,20 +284,14 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         """How many of the nearest chunks a search needs, where the index is served from stores."""
         return self._wanted
 
-    def _vector(self, bundle: QueryBundle) -> Steps[NDArray[np.float32] | None]:
-        """See :meth:`~llama_index.ragkit.index.reader.QueryReader.vector`."""
-        return (yield from self._index.reader.vector(bundle))
-
     def _query(self, bundle: QueryBundle, vector: NDArray[np.float32] | None) -> Steps[Query[State] | None]:
         """A question to the current state; None where there is nothing to search."""
-        index = self._index
-        select = partial(self._selection, index.builder)
-        asked = ReadRequest(bundle, vector, self.selection, self._wanted, self._candidates, select)
-        return (yield from index.reader.query(asked))
+        asked = ReadRequest(bundle, vector, self.selection, self._wanted, self._candidates, self._selection)
+        return (yield from self._index.reader.query(asked))
 
-    def _selection(self, builder: Builder[Any, State]) -> Steps[Selection]:
+    def _selection(self) -> Steps[Selection]:
         """Which chunks of an index that is served from stores count."""
-        return (yield from builder.select(self.selection))
+        return (yield from self._index.builder.select(self.selection))
 
     def _report(self, query: Query[State], found: FoundType) -> None:
         """Send an event if a part of the method was not used."""
@@ -318,7 +318,8 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         nothing : the result where there is nothing to search
         shared : what other indexes of the question have computed
         """
-        vector = yield from self._vector(bundle)
+        yield from self._prepare()
+        vector = yield from self._index.reader.vector(bundle)
 
         def answered() -> Steps[T]:
             query = yield from self._query(bundle, vector)
@@ -329,7 +330,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
             self._report(query, found)
             return (yield from work(query, found))
 
-        return (yield from self._index.writer.in_one_generation(answered))
+        return (yield from self._index.reader.in_one_generation(answered))
 
     def _ask_steps(self, bundle: QueryBundle) -> Steps[Answered]:
         nothing: Answered = [], None

@@ -25,15 +25,15 @@ class WriteChecks(Generic[State]):
     builder: Builder[Any, State]
     parameters: Mapping[str, Any]
     method: str
-    _model_checked: bool = False
+    model_checked: bool = False
 
     def embed_model(self) -> Steps[None]:
         """Reject an embedding model other than that of the build; before the first search and write."""
-        if not self._model_checked:
+        if not self.model_checked:
             known = self.storage.struct.embedding
             yield from check_model(self.resources.embed_model, known)
-            self._model_checked = bool(known)
-        self.builder.check_embed_model()
+            self.builder.check_embed_model()
+            self.model_checked = bool(known)
 
     def describe(self) -> None:
         """Set parameters and components in the struct; refuse other components than those of the stored nodes."""

@@ -18,10 +18,7 @@ import numpy as np
 from llama_index.core.schema import BaseNode, Document
 from numpy.typing import NDArray
 
-from llama_index.ragkit.errors import (
-    ConcurrentWriteError,
-    HalfWrittenError,
-)
+from llama_index.ragkit.errors import ConcurrentWriteError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.forks import renew_in_children
 from llama_index.ragkit.index.build_report import BuildReport
@@ -52,7 +49,6 @@ T = TypeVar("T")
 
 _STATE, _WORDS = "state", "words"  # the arrays of the method, and those of the words of chunks
 _TRIES = 5  # of a write beside which other processes write
-_QUERY_TRIES = 25  # of a query beside which writes remove rows
 
 
 @dataclass
@@ -144,28 +140,6 @@ class IndexWriter(Generic[State]):
     def lock(self) -> WriterLock:
         """What is held during a write."""
         return self._lock
-
-    def in_one_generation(self, work: Callable[[], Steps[T]]) -> Steps[T]:
-        """The steps of a query, which read one generation of the index.
-
-        An index in memory has one state at a time, and a database one for each query. Vector stores have no such
-        states: the query is repeated, a few times at most, if a write has removed rows meanwhile, whose vectors may be
-        gone there.
-        """
-        yield from self.recovered()
-        storage = self._storage
-        for tries_left in reversed(range(_QUERY_TRIES)):
-            try:
-                with (yield from storage.stores.snapshot()):
-                    before = yield from storage.commits.refresh()
-                    found = yield from work()
-            except HalfWrittenError:
-                if not tries_left:
-                    raise
-            else:
-                if not tries_left or (yield from storage.commits.refresh()) == before:
-                    break
-        return found
 
     def _stored(self) -> Steps[IndexContents[State]]:
         builder = self._builder

@@ -53,6 +53,7 @@ class IndexStorage(ABC):
         is_shared: bool = False,
     ) -> None:
         self.context, self.struct, self.records, self.stores = context, struct, records, stores
+        self._docstore = docstore_tables(context.docstore)
         self.manifest = Manifest(records)
         self.commits = Commits(context, records, self.manifest, struct, is_shared=is_shared)
 
@@ -154,8 +155,7 @@ class IndexStorage(ABC):
 
     def get_nodes(self, node_ids: Sequence[str]) -> Steps[dict[str, BaseNode]]:
         """Those nodes that the docstore has, in one call where the store can."""
-        tables = docstore_tables(self.context.docstore)
-        found = yield from get_keys(tables.kvstore, node_ids, tables.nodes)
+        found = yield from get_keys(self._docstore.kvstore, node_ids, self._docstore.nodes)
         return {node_id: json_to_doc(stored) for node_id, stored in found.items()}
 
     def add_to_docstore(self, nodes: Sequence[BaseNode]) -> Steps[None]:

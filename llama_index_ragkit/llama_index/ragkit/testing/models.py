@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -10,7 +10,7 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.llms import CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 
-from llama_index.ragkit.validation import count
+from llama_index.ragkit.validation import Count
 
 __all__ = ["HashEmbedding", "ScriptedLLM"]
 
@@ -27,7 +27,7 @@ class HashEmbedding(BaseEmbedding):
     fail_on : texts that contain it raise a RuntimeError; "" for none [""]
     """
 
-    dim: Annotated[int, count(1)] = Field(default=32, description="Length of the vectors.")
+    dim: Count = Field(default=32, description="Length of the vectors.")
     salt: str = Field(default="", description="What is hashed with every word.")
     fail_on: str = Field(default="", description="Texts that contain it raise an error.")
     _texts: list[str] = PrivateAttr(default_factory=list)

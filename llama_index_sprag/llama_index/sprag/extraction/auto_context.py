@@ -20,7 +20,7 @@ from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.held import TextWords, held_prose
 from llama_index.ragkit.text.salient_terms import CorpusTerms
 from llama_index.ragkit.text.tokens import count_tokens
-from llama_index.ragkit.validation import choice, count, number
+from llama_index.ragkit.validation import Count, Share, choice, count
 from llama_index.sprag.config import ContextConfig, Sections
 from llama_index.sprag.context.titles import given_title
 from llama_index.sprag.extraction.context_extractor import (
@@ -119,11 +119,11 @@ class AutoContext(ContextExtractor):
     completion_tokens: ClassVar[int] = 80
     without_llm: ClassVar[str] = "extractor=RuleContext()"
 
-    document_tokens: Annotated[int, count(1)] = 8000
+    document_tokens: Count = 8000
     sections: Annotated[Sections, choice(("rules", "llm", "none"))] = "rules"
-    section_tokens: Annotated[int, count(1)] = 5000
+    section_tokens: Count = 5000
     page_opening: Annotated[int, count(0)] = 150
-    min_in_text: Annotated[float, number(0, 1)] = 0.3
+    min_in_text: Share = 0.3
 
     @property
     def fingerprint(self) -> dict[str, str]:

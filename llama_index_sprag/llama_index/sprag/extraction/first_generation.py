@@ -15,7 +15,7 @@ from llama_index.ragkit.storage.nodes import plain_text
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.held import TextWords, held_prose
 from llama_index.ragkit.text.tokens import count_tokens
-from llama_index.ragkit.validation import choice, count
+from llama_index.ragkit.validation import Count, choice
 from llama_index.sprag.config import Sections
 from llama_index.sprag.context.titles import file_name_of
 from llama_index.sprag.extraction.auto_context import AutoContext
@@ -44,7 +44,7 @@ class FirstGenerationContext(AutoContext):
 
     default_prompts: ClassVar[Mapping[str, BasePromptTemplate]] = {"context": CONTEXT_PROMPT}
 
-    document_tokens: Annotated[int, count(1)] = 6000
+    document_tokens: Count = 6000
     sections: Annotated[Sections, choice(("none",))] = "none"
     guidance: str = ""
 

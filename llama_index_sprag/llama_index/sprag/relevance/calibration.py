@@ -10,13 +10,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
-from llama_index.ragkit.validation import check_choice, check_number
+from llama_index.ragkit.validation import CheckedFields, check_choice, number
 
 __all__ = [
     "CALIBRATIONS",
@@ -46,17 +46,14 @@ class Calibration(Protocol):
 
 
 @dataclass(frozen=True)
-class ConstantCalibration:
+class ConstantCalibration(CheckedFields):
     """The same relevance for every retrieved chunk, so that only its rank counts.
 
     The published code takes .8 if no reranker is used (`ignore_absolute_relevance`). Its first generation used only
     ranks, which is a value of 1.
     """
 
-    value: float = 0.8
-
-    def __post_init__(self) -> None:
-        check_number("value", self.value, 0, 1, above=True)
+    value: Annotated[float, number(0, 1, above=True)] = 0.8
 
     def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
         """The constant, for every score."""
@@ -64,19 +61,15 @@ class ConstantCalibration:
 
 
 @dataclass(frozen=True)
-class BetaCalibration:
+class BetaCalibration(CheckedFields):
     """The distribution function of a beta distribution, for scores in [0, 1]; scores outside are clipped.
 
     Published: a = b = 0.4 for Cohere's rerank-english-v3.0 [default], a = 0.5 and b = 1.8 for Voyage's rerank-1. Both
     spread the scores of their reranker about evenly over [0, 1].
     """
 
-    a: float = 0.4
-    b: float = 0.4
-
-    def __post_init__(self) -> None:
-        check_number("a", self.a, 0, 1000, above=True)
-        check_number("b", self.b, 0, 1000, above=True)
+    a: Annotated[float, number(0, 1000, above=True)] = 0.4
+    b: Annotated[float, number(0, 1000, above=True)] = 0.4
 
     def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
         """P(X <= score) of a beta-distributed X."""
@@ -84,15 +77,11 @@ class BetaCalibration:
 
 
 @dataclass(frozen=True)
-class SigmoidCalibration:
+class SigmoidCalibration(CheckedFields):
     """``1 / (1 + exp((midpoint - score) / scale))``, for unbounded scores: logits of a cross-encoder [0, 1]."""
 
-    midpoint: float = 0.0
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_number("midpoint", self.midpoint, -np.inf)
-        check_number("scale", self.scale, 0, above=True)
+    midpoint: Annotated[float, number(-np.inf)] = 0.0
+    scale: Annotated[float, number(0, above=True)] = 1.0
 
     def __call__(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Half at the midpoint."""
