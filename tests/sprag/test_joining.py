@@ -1,12 +1,17 @@
 """Texts of segments: cut from the source; without it neither glued nor doubled."""
 
 import re
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llama_index.core.schema import BaseNode, IndexNode, TextNode
 
+from llama_index.ragkit.steps import immediate, run_steps
+from llama_index.sprag.segment_nodes import segment_results
+from llama_index.sprag.segment_search import FoundSegment
 from llama_index.sprag.segments.joining import Piece, joined_text
 
 SOURCE = "First line.\n\nSecond  line;\tgoes on.   Third."
@@ -73,3 +78,18 @@ def test_whatever_the_cuts_no_word_is_lost_doubled_or_glued(tokens, cuts, overla
         pieces.append(Piece(stripped, "d", offset, offset + len(stripped)))
     assert joined_text(pieces, {"d": text}) == text
     assert re.sub(r"\s+", "", joined_text(pieces)) == re.sub(r"\s+", "", text)
+
+
+def test_a_segment_with_an_index_node_gives_its_chunks_one_by_one() -> None:
+    nodes: dict[str, BaseNode] = {
+        "a": TextNode(text="The keepers of the light.", id_="a"),
+        "b": IndexNode(text="A table of keepers.", id_="b", index_id="t", obj=TextNode(text="| Ada Hale |")),
+    }
+
+    @immediate
+    def fetch(ids: Sequence[str]) -> Mapping[str, BaseNode]:
+        return {i: nodes[i] for i in ids}
+
+    segment = FoundSegment("d", 0, ["a", "b"], [0.5, 0.5], 1.0, 0.75, 0, [0, 1])
+    found = run_steps(segment_results([segment], fetch))
+    assert [(result.node, result.score) for _, result in found] == [(node, 0.75) for node in nodes.values()]

@@ -23,7 +23,6 @@ from llama_index.pgrag.state import KINDS, MapCell, PseudoGraph, cells_of, fact_
 from llama_index.ragkit import Builder, Change, Selection, Snapshot, SpaceRows, Steps
 from llama_index.ragkit.errors import HalfWrittenError
 from llama_index.ragkit.index.resources import Resources
-from llama_index.ragkit.llm.embeddings import as_matrix
 from llama_index.ragkit.nested_arrays import Arrays
 from llama_index.ragkit.steps import immediate
 from llama_index.ragkit.storage.index_storage import IndexStorage
@@ -261,7 +260,6 @@ class MapBuilder(Builder[PGRAGConfig, PseudoGraph]):
         texts = sorted({cell.text for kind in KINDS for cell in cells[kind].values()} - self._ready.keys())
         if texts:
             vectors = yield from self.resources.embed(texts, "topics and facts")
-            as_matrix(list(vectors), texts, self.storage.struct.embedding["dimension"])
             self._ready.update(zip(texts, vectors, strict=True))
 
     def _find_linked(self, kind: str, cells: Mapping[str, MapCell]) -> Steps[set[str]]:

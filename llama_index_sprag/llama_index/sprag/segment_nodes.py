@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.schema import BaseNode, IndexNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
 from llama_index.ragkit import Steps, content_id
 from llama_index.ragkit.index.results import fetched, fresh
@@ -30,6 +30,8 @@ def segment_results(
 ) -> Steps[list[tuple[FoundSegment, NodeWithScore]]]:
     """The nodes of segments, without those whose chunks another index has deleted.
 
+    A segment with an index node gives its chunks one by one, so that LlamaIndex can follow the node.
+
     `fetch` gives new node objects, which become results. `headers` are the beginnings of the texts of segments, by
     document; None for none.
     """
@@ -43,8 +45,8 @@ def segment_results(
         if not nodes:
             continue
         header = (headers or {}).get(segment.document, "")
-        if len(nodes) == 1 and not header:
-            results.append((segment, fetched(nodes[0], segment.score)))
+        if (len(nodes) == 1 and not header) or any(isinstance(node, IndexNode) for node in nodes):
+            results += [(segment, fetched(node, segment.score)) for node in nodes]
             continue
         node = _segment_node(segment, nodes, texts, header)
         results.append((segment, NodeWithScore(node=node, score=float(segment.score))))

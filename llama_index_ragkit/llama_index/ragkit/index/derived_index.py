@@ -212,6 +212,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         context.vector_stores.setdefault("default", SimpleVectorStore())
         resources = Resources(
             adapt_embed_model=self._adapt_embed_model,
+            dimension=self._dimension,
             callback_manager=callback_manager,
             show_progress=show_progress,
             **self._components(given),
@@ -334,11 +335,19 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """The last query of a retriever; None after nodes were removed."""
         return self.writer.last_query
 
+    def _dimension(self) -> int | None:
+        """The length of the vectors; None while there are none."""
+        dimension: int | None = self.storage.struct.embedding.get("dimension")
+        return dimension
+
     def _get_prompts(self) -> PromptDictType:
         return {}
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
-        """Nothing to update: the prompts belong to the components."""
+        if prompts:  # those of the components have the name of their role before them
+            raise ConfigurationError(
+                f"The index has no prompts {sorted(prompts)}. Its prompts are {sorted(self.get_prompts())}."
+            )
 
     def _get_prompt_modules(self) -> PromptMixinType:
         """Components whose prompts `get_prompts` returns as `<role>:<name>` and `update_prompts` replaces."""

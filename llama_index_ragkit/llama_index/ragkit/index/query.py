@@ -30,8 +30,10 @@ _UNSEEN = "qzxvkj"  # a word that no text has
 
 
 def as_bundle(query: QueryType) -> QueryBundle:
-    """A question as a bundle."""
-    return QueryBundle(query) if isinstance(query, str) else query
+    """A question as a bundle with a text; one that has only a vector has an empty text."""
+    if isinstance(query, str):
+        return QueryBundle(query)
+    return query if isinstance(query.query_str, str) else replace(query, query_str="")
 
 
 class FallbackEvent(BaseEvent):

@@ -25,7 +25,7 @@ from llama_index.ragkit.extraction.node_extractor import NodeExtractor
 from llama_index.ragkit.extraction.summarizers import Summarizer
 from llama_index.ragkit.llm.cache import Claims, ExtractionCache
 from llama_index.ragkit.llm.completion import find_llm
-from llama_index.ragkit.llm.embeddings import embed_query, embed_texts, given_vector, strings_to_embed
+from llama_index.ragkit.llm.embeddings import check_length, embed_query, embed_texts, given_vector, strings_to_embed
 from llama_index.ragkit.llm.prices import Prices, check_prices
 from llama_index.ragkit.llm.usage import note_rules, status
 from llama_index.ragkit.redaction import redact
@@ -55,6 +55,7 @@ class Resources(ShortRepr):
     ----------
     llm, embed_model : default to `Settings`
     adapt_embed_model : adapts the embedding model to the method [no change]
+    dimension : the length of the index's vectors, None while it has none [unknown]
     extractor : extracts records from nodes, for methods that have one
     fallback : an extractor without an LLM, which reads the nodes at which `extractor` fails
     summarizer : writes summaries, for methods that have them
@@ -79,6 +80,7 @@ class Resources(ShortRepr):
         llm: LLMType | None = None,
         embed_model: EmbedType | None = None,
         adapt_embed_model: Callable[[BaseEmbedding], BaseEmbedding] | None = None,
+        dimension: Callable[[], int | None] = lambda: None,
         extractor: NodeExtractor | None = None,
         fallback: NodeExtractor | None = None,
         summarizer: Summarizer | None = None,
@@ -108,6 +110,7 @@ class Resources(ShortRepr):
         self._llm = llm
         self._embed_model = None if embed_model is None else resolve_embed_model(embed_model, self.callback_manager)
         self._adapt_embed_model = adapt_embed_model
+        self._dimension = dimension
 
     @property
     def llm(self) -> LLM:
@@ -160,8 +163,16 @@ class Resources(ShortRepr):
         Parameters
         ----------
         name : what the texts are, for the progress bar
+
+        Raises
+        ------
+        EmbeddingError
+            Also if the vectors are not as long as those of the index, so that none of another length is stored.
         """
-        return (yield from embed_texts(self.embed_model, texts, self.show_progress, name))
+        vectors = yield from embed_texts(self.embed_model, texts, self.show_progress, name)
+        if len(vectors):
+            check_length(vectors.shape[1], self._dimension())
+        return vectors
 
     def embed_query(self, query: QueryType, dimension: int | None) -> Steps[NDArray[np.float32]]:
         """The vector of a question; see :func:`~llama_index.ragkit.llm.embeddings.embed_query`."""

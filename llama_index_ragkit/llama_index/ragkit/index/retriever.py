@@ -151,6 +151,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         self.similarity_top_k = check_count("similarity_top_k", given["similarity_top_k"], 1)
         self.token_budget = check_count("token_budget", given["token_budget"], 1, none_ok=True)
         self.filters, self.node_ids, self.doc_ids = given["filters"], given["node_ids"], given["doc_ids"]
+        Selection(self.filters, self.node_ids, self.doc_ids)  # refuses what none can be made of
         if self.options_cls is not None:
             names = field_names(self.options_cls)
             self.options = self.options_cls(**{name: value for name, value in kwargs.items() if name in names})
@@ -318,6 +319,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         nothing : the result where there is nothing to search
         shared : what other indexes of the question have computed
         """
+        bundle = as_bundle(bundle)
         yield from self._prepare()
         vector = yield from self._index.reader.vector(bundle)
 

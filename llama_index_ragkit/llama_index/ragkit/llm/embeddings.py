@@ -22,6 +22,7 @@ __all__ = [
     "PROBE_TEXT",
     "as_matrix",
     "check_description",
+    "check_length",
     "check_model",
     "cut_windows",
     "describe_model",
@@ -126,16 +127,21 @@ def as_matrix(
     lengths = sorted({len(vector) for vector in vectors})
     if len(lengths) > 1 or lengths == [0]:
         raise EmbeddingError(f"The embedding model returned vectors of lengths {lengths}; all must be equal, above 0.")
-    if dimension is not None and lengths != [dimension]:
-        raise EmbeddingError(
-            f"Vectors of length {lengths[0]} do not match the index, whose vectors have length {dimension}."
-        )
+    check_length(lengths[0], dimension)
     matrix = np.asarray(vectors, dtype=np.float32)
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if bad.size:
         shown = ", ".join(repr(texts[i][:60]) for i in bad[:3])
         raise EmbeddingError(f"The embedding model returned NaN or infinity for {bad.size} texts, among them {shown}.")
     return matrix
+
+
+def check_length(length: int, dimension: int | None) -> None:
+    """Raise an `EmbeddingError` if vectors are not as long as those of an index, of which None is known."""
+    if dimension is not None and length != dimension:
+        raise EmbeddingError(
+            f"Vectors of length {length} do not match the index, whose vectors have length {dimension}."
+        )
 
 
 def embed_query(model: BaseEmbedding, query: QueryType, dimension: int | None) -> Steps[NDArray[np.float32]]:

@@ -76,9 +76,7 @@ class VectorSpace:
         """Add rows, replacing those of the same id."""
         if not len(rows.ids):
             return
-        if self._records is not None:
-            yield from self._records.put(self._collection, list(zip(rows.ids, rows.records(), strict=True)))
-        yield from offload(
+        yield from offload(  # first, since it refuses vectors of another length
             self.store.put,
             list(rows.ids),
             rows.vectors,
@@ -86,6 +84,8 @@ class VectorSpace:
             metadatas=list(rows.metadatas) if rows.metadatas else None,
             keys=list(rows.keys),
         )
+        if self._records is not None:
+            yield from self._records.put(self._collection, list(zip(rows.ids, rows.records(), strict=True)))
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
         """Delete rows; unknown ids are ignored."""

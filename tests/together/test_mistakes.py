@@ -1,0 +1,60 @@
+"""Arguments of another kind are refused by name before anything is read or written."""
+
+from typing import Any
+
+import pytest
+from llama_index.core import Document
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.schema import QueryBundle
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
+from tests.cases import CASES, QUESTION, Case, chunks
+
+from llama_index.ragkit.errors import ConfigurationError
+
+each_method = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+BY_TYPE = MetadataFilters(filters=[MetadataFilters(filters=[MetadataFilter(key="_node_type", value="TextNode")])])
+
+
+@each_method
+def test_an_iterator_is_no_list_of_nodes(case: Case) -> None:
+    index = case.build(chunks("d", 3))
+    for write in (index.insert_nodes, index.refresh_ref_docs, case.from_documents):
+        with pytest.raises(ConfigurationError, match="A list of documents or nodes is needed, not generator"):
+            write(document for document in [Document(text="Oban rings.")])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"filters": {"a": 1}}, r"filters must be MetadataFilters\(filters=\[...\]\), not dict"),
+        ({"node_ids": "n1"}, "node_ids must be a list of ids"),
+        ({"doc_ids": "d1"}, "doc_ids must be a list of ids"),
+        ({"filters": BY_TYPE}, "no filter by '_node_type'"),
+    ],
+    ids=["filters", "node_ids", "doc_ids", "class"],
+)
+@each_method
+def test_what_restricts_a_question_is_checked_when_the_retriever_is_made(
+    case: Case, wrong: dict[str, Any], told: str
+) -> None:
+    index = case.build(chunks("d", 3))
+    with pytest.raises(ConfigurationError, match=told):
+        index.as_retriever(**wrong)
+
+
+@each_method
+def test_a_question_may_be_a_vector_alone(case: Case) -> None:
+    index = case.build(chunks("d", 6))
+    vector = index.embed_model.get_query_embedding(QUESTION)
+    none, empty = (
+        index.as_retriever().retrieve(QueryBundle(query_str=text, embedding=vector))  # type: ignore[arg-type]
+        for text in (None, "")
+    )
+    assert [(each.node.node_id, each.score) for each in none] == [(each.node.node_id, each.score) for each in empty]
+
+
+@each_method
+def test_an_index_has_no_prompts_beside_those_of_its_components(case: Case) -> None:
+    index = case.build(chunks("d", 3))
+    with pytest.raises(ConfigurationError, match=r"The index has no prompts \['entities'\]"):
+        index.update_prompts({"entities": PromptTemplate("{text}")})
