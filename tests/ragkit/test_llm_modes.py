@@ -218,9 +218,7 @@ def test_a_refusal_is_answered_although_another_worker_has_met_it_first(refused:
         llm = like(server, is_function_calling_model=refused == "tools")
 
         def ask(text: str) -> Facts:
-            steps = complete(
-                llm, PROMPT, parse=parse_facts, retry=QUICK, output_cls=Facts, reply_tokens=64, text=text
-            )
+            steps = complete(llm, PROMPT, parse=parse_facts, retry=QUICK, output_cls=Facts, reply_tokens=64, text=text)
             return run_steps(steps)
 
         with ThreadPoolExecutor() as pool:
