@@ -344,10 +344,9 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         return {}
 
     def _update_prompts(self, prompts: PromptDictType) -> None:
-        if prompts:  # those of the components have the name of their role before them
-            raise ConfigurationError(
-                f"The index has no prompts {sorted(prompts)}. Its prompts are {sorted(self.get_prompts())}."
-            )
+        own = sorted(name for name in prompts if ":" not in name)  # a component's begin with the name of its role
+        if own:
+            raise ConfigurationError(f"The index has no prompts {own}. Its prompts are {sorted(self.get_prompts())}.")
 
     def _get_prompt_modules(self) -> PromptMixinType:
         """Components whose prompts `get_prompts` returns as `<role>:<name>` and `update_prompts` replaces."""

@@ -76,7 +76,9 @@ class VectorSpace:
         """Add rows, replacing those of the same id."""
         if not len(rows.ids):
             return
-        yield from offload(  # first, since it refuses vectors of another length
+        if self._records is not None:
+            yield from self._records.put(self._collection, list(zip(rows.ids, rows.records(), strict=True)))
+        yield from offload(
             self.store.put,
             list(rows.ids),
             rows.vectors,
@@ -84,8 +86,6 @@ class VectorSpace:
             metadatas=list(rows.metadatas) if rows.metadatas else None,
             keys=list(rows.keys),
         )
-        if self._records is not None:
-            yield from self._records.put(self._collection, list(zip(rows.ids, rows.records(), strict=True)))
 
     def remove(self, ids: Iterable[str]) -> Steps[None]:
         """Delete rows; unknown ids are ignored."""
