@@ -238,11 +238,13 @@ def test_key_points_come_from_the_model_or_are_the_question(how: str, caplog):
         )
         points = {why.key_point for why in explain()}
         assert points == {"The lamp burned whale oil.", "Ada Byron lit the lamp."}
-        for reply in (Reply("no", status=400), "I'm sorry, but I can't help with that.", "null", '["N/A"]'):
+        for reply in (Reply("no", status=400), "I'm sorry, but I can't help with that.", "null", '["N/A"]', "17"):
             caplog.clear()
             broken[:] = [reply]
             assert {why.key_point for why in explain()} == {"Who?"}
             assert "the question itself is used" in caplog.text
+        broken[:] = ['{"key_points": ["Oil", "None", "17"]}']
+        assert {why.key_point for why in explain()} == {"Oil"}
         asked = len(server.asked)
         given = QueryBundle("Who?", custom_embedding_strs=["The tower is tall."])
         assert {why.key_point for why in retriever.explain(given)} == {"The tower is tall."}

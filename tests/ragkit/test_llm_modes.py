@@ -203,6 +203,16 @@ def test_a_model_whose_server_refuses_functions_is_asked_for_text(status: int, t
         assert [bool(asked.body.get("tools")) for asked in server.asked] == [True, False, False]
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_is_busy_is_not_taken_for_one_without_functions(status: int, drive: Any) -> None:
+    busy = Reply("too many requests with tools" if status == 429 else "overloaded", status=status)
+    with LLMServer(script(busy, Reply(tool_arguments='{"a": ["x"]}'))) as server:
+        llm = like(server, is_function_calling_model=True)
+        found = drive(complete(llm, PROMPT, parse=parse_facts, retry=QUICK, output_cls=Facts, text="t"))
+        assert found == Facts(a=["x"])
+        assert all(asked.body.get("tools") for asked in server.asked)
+
+
 @pytest.mark.parametrize("refused", ["tools", "max_tokens"])
 def test_a_refusal_is_answered_although_another_worker_has_met_it_first(refused: str) -> None:
     first = threading.Event()
@@ -268,3 +278,11 @@ def test_the_room_of_a_prompt_with_functions_is_measured_without_its_texts() -> 
     prompt = PromptTemplate("Read {text}.", function_mappings={"text": lambda **given: given["text"]})
     plain = PromptTemplate("Read {text}.")
     assert prompt_room(Slow(), prompt, 100) == prompt_room(Slow(), plain, 100)
+
+
+def test_what_is_filled_into_a_prompt_takes_room() -> None:
+    given = {"about": "the lights of the coast " * 50}
+    for functions in (None, {"text": lambda **known: known["text"]}):
+        prompt = PromptTemplate("Read {text} on {about}.", function_mappings=functions)
+        whole = PromptTemplate(f"Read {{text}} on {given['about']}.")
+        assert prompt_room(Slow(), prompt.partial_format(**given), 100) == prompt_room(Slow(), whole, 100)

@@ -8,6 +8,7 @@ from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import QueryBundle
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from tests.cases import CASES, QUESTION, Case, chunks
+from tests.together.plugins import postprocessor
 
 from llama_index.ragkit.errors import ConfigurationError
 
@@ -58,3 +59,14 @@ def test_an_index_has_no_prompts_beside_those_of_its_components(case: Case) -> N
     index = case.build(chunks("d", 3))
     with pytest.raises(ConfigurationError, match=r"The index has no prompts \['entities'\]"):
         index.update_prompts({"entities": PromptTemplate("{text}")})
+
+
+def test_a_postprocessor_takes_a_question_that_is_a_vector_alone(with_postprocessor: Case) -> None:
+    index = with_postprocessor.build(chunks("d", 6))
+    vector = index.embed_model.get_query_embedding(QUESTION)
+    given, reranker = index.as_retriever().retrieve(QUESTION), postprocessor(with_postprocessor, index)
+    none, empty = (
+        reranker.postprocess_nodes(given, QueryBundle(query_str=text, embedding=vector))  # type: ignore[arg-type]
+        for text in (None, "")
+    )
+    assert [(each.node.node_id, each.score) for each in none] == [(each.node.node_id, each.score) for each in empty]

@@ -1,6 +1,7 @@
 """`PGRAGRetriever` retrieves fact paths, or their source passages, by a walk over the pseudo-graph."""
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -43,6 +44,10 @@ __all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
 
 logger = logging.getLogger(__name__)
 dispatcher = get_dispatcher(__name__)
+
+_NOTHING = re.compile(
+    r"(?:null|none|nil|n/?a|unknown|[\W\d]*)\W*", re.IGNORECASE
+)  # what a model writes in place of a point
 
 
 class KeyPoints(Reply):
@@ -99,7 +104,7 @@ def key_points_of(
 def _read_points(reply: str) -> list[str]:
     """The key points of a JSON reply, or the lines of a reply to a prompt that asks for lines.
 
-    A refusal is none, and neither is a single word, such as "null".
+    A refusal is none, and neither is "null".
     """
     try:
         found = read_reply(reply, KeyPoints).key_points
@@ -107,7 +112,7 @@ def _read_points(reply: str) -> list[str]:
         if not set("{}").isdisjoint(strip_reasoning(reply)):
             raise
         found = plain_lines(reply)
-    points = [point for point in found if not is_self_talk(point) and not (point.isascii() and len(point.split()) < 2)]
+    points = [point for point in found if not is_self_talk(point) and not _NOTHING.fullmatch(point)]
     if found and not points:
         raise ParseError("The reply has no key points.")
     return points

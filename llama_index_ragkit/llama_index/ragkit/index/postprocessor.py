@@ -14,6 +14,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
+from llama_index.ragkit.index.query import as_bundle
 from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.short_repr import changed_fields
 from llama_index.ragkit.steps import Steps, arun_steps, immediate, run_steps
@@ -123,7 +124,8 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         dispatcher.event(
             ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=len(nodes), model_name=self.class_name())
         )
-        work = partial(self._results, nodes, query_bundle, (yield from self._vectors(nodes, query_bundle)))
+        bundle = None if query_bundle is None else as_bundle(query_bundle)
+        work = partial(self._results, nodes, bundle, (yield from self._vectors(nodes, bundle)))
         results = yield from work() if self._index is None else self._index.reader.in_one_generation(work)
         results = self._cut(results)
         dispatcher.event(ReRankEndEvent(nodes=results))

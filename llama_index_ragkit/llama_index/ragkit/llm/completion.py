@@ -71,8 +71,6 @@ MODES: tuple[str, ...] = get_args(Mode)
 _DEFAULT_RETRY = RetryPolicy()
 _LONGEST_REASON = 500  # characters; a failing proxy may reply with a whole HTML page
 _ABOUT_BOUNDS = re.compile("max_|token|context|temperature|maxLength|maxItems|minItems", re.IGNORECASE)
-# llama.cpp refuses functions with status 500, and OpenRouter with 404.
-_ABOUT_TOOLS = re.compile(r"\btools?\b|tool_|--jinja|function.call|response_format|json_schema", re.IGNORECASE)
 _FOR_EVERY_CALL = re.compile("max_completion_tokens|support|temperature|maxLength|maxItems|minItems", re.IGNORECASE)
 # LLMs that say they have functions or schemas, and whose server refused them; LLMs that think for longer than a reply
 # may be, or whose server refused bounds; and LLMs that may be such.
@@ -349,9 +347,8 @@ class Asking(Generic[T]):
             is_bounded = not self._is_bare and (self._model is not self.llm or self._structure != "text")
             if is_bounded and _ABOUT_BOUNDS.search(str(error)):
                 return replace(self, bare=True)
-        is_structured = self.mode == "auto" and self._structure != "text"
-        if is_structured and (is_refused(error) or _ABOUT_TOOLS.search(str(error))):
-            return replace(self, mode="text")
+            if self.mode == "auto" and self._structure != "text":
+                return replace(self, mode="text")
         return None
 
     def _smaller(self, most: int) -> "Asking[T] | None":

@@ -269,9 +269,10 @@ def prompt_room(llm: LLM | None, prompt: BasePromptTemplate, reply_tokens: int, 
     window = None if llm is None else window_of(llm)
     if llm is None or window is None:
         return _UNLIMITED
-    names = [*prompt.template_vars, *(prompt.template_var_mappings or ())]
-    shown = {**{name: f"{{{name}}}" for name in names}, **given}  # functions of a prompt may need each variable
-    wordings = [each.format(llm=llm, **shown) for each in (prompt, in_lines(prompt)) if each is not None]
+    if prompt.function_mappings:  # which may need each variable
+        names = {*prompt.template_vars, *(prompt.template_var_mappings or ())} - prompt.kwargs.keys()
+        given = {**{name: f"{{{name}}}" for name in names}, **given}
+    wordings = [each.format(llm=llm, **given) for each in (prompt, in_lines(prompt)) if each is not None]
     fixed = max(_counted(wording, get_tokenizer()) for wording in wordings)
     fixed += TAG_TOKENS + _CORRECTION_TOKENS + count_tokens(getattr(llm, "system_prompt", None) or "")
     if llm.metadata.is_function_calling_model or getattr(llm, "should_use_structured_outputs", False):

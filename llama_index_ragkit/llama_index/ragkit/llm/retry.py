@@ -20,6 +20,8 @@ _TRANSIENT_4XX = (408, 409, 425, 429)
 _FOR_ALL_CALLS = (401, 402, 403, 404, 405)
 _PERMANENT = re.compile("Authenti|PermissionDenied|Credential|Forbidden|NotFound")
 _REFUSED = re.compile("BadRequest|InvalidRequest|Unprocessable")
+# llama.cpp refuses functions with status 500, and OpenRouter with 404.
+_ABOUT_TOOLS = re.compile(r"\btools?\b|tool_|--jinja|function.call|response_format|json_schema", re.IGNORECASE)
 _UNREACHABLE = re.compile("^(?:ConnectError|ClientConnectorError|NewConnectionError|ConnectionRefusedError|gaierror)$")
 _CONNECTION, _TIMEOUT = re.compile("Connect|Timeout"), re.compile("Timeout")
 
@@ -87,9 +89,11 @@ def is_timeout(error: BaseException) -> bool:
 
 def is_refused(error: BaseException) -> bool:
     """Whether the request may have been refused for its form, such as for functions that the server does not know."""
+    status = _status(error)
+    if status is not None and (status == 404 or status >= 500) and _ABOUT_TOOLS.search(str(error)):
+        return True
     if isinstance(error, ConfigurationError) or is_permanent(error):
         return isinstance(error, NotImplementedError)
-    status = _status(error)
     if status is not None:
         return 400 <= status < 500 and status not in _TRANSIENT_4XX
     return not _is_of(error, _CONNECTION) and not isinstance(error, OSError)
