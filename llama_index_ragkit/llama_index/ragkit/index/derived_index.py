@@ -577,11 +577,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         refuse_unstorable(documents)
         stored = yield from self.storage.manifest.hashes(document.id_ for document in documents)
         unfinished = set((yield from self.storage.commits.unfinished()).documents)
-        changed = [doc.id_ in unfinished or stored.get(doc.id_) != doc.hash for doc in documents]
-        stale = [document for document, is_changed in zip(documents, changed, strict=True) if is_changed]
+        latest = {document.id_: document for document in documents}
+        stale = {i: document for i, document in latest.items() if i in unfinished or stored.get(i) != document.hash}
         if stale:
-            yield from self._update_documents(stale, **{**kwargs, **kwargs.get("update_kwargs", {})})
-        return changed
+            yield from self._update_documents([*stale.values()], **{**kwargs, **kwargs.get("update_kwargs", {})})
+        return [document.id_ in stale for document in documents]
 
     def update_ref_doc(self, document: Document, **update_kwargs: Any) -> None:
         """Replace a document. Unchanged chunks keep their ids and cost nothing."""
@@ -597,12 +597,12 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """Insert new documents and replace changed ones, in one write; unchanged ones are skipped.
 
         Changes are detected by this index's own hash of the document, since another index on the same docstore may
-        have refreshed it already.
+        have refreshed it already. Of documents with the same id, the last is kept.
 
         Returns
         -------
         list of bool
-            For each document, whether it was written.
+            For each document, whether the one of its id was written.
         """
         with self._callback_manager.as_trace("refresh_ref_docs"):
             return run_steps(self._refresh(documents, update_kwargs))
