@@ -1,6 +1,7 @@
 """Deletes, beyond what the conformance kit says of them."""
 
 from llama_index.core import StorageContext
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.kvstore import SimpleKVStore
 from tests.cases import Case, ask, chunks
 
@@ -21,6 +22,22 @@ def test_an_index_forgets_what_another_has_deleted_from_the_shared_docstore(case
     other.delete_ref_doc("d", delete_from_docstore=True)
     assert set(other.ref_doc_info) == {"e"}
     assert ask(one) == ask(other)
+
+
+def test_a_node_that_has_moved_to_another_document_is_not_deleted_with_the_old_one(case: Case):
+    def of(document: str, *node_ids: str) -> list[TextNode]:
+        source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document)}
+        return [TextNode(text=f"the lamp {node_id}", id_=node_id, relationships=dict(source)) for node_id in node_ids]
+
+    index = case.build(of("old", "a", "b"))
+    index.insert_nodes(of("new", "a"))
+    assert {name: info.node_ids for name, info in index.ref_doc_info.items()} == {"old": ["b"], "new": ["a"]}
+    index.delete_ref_doc("old", delete_from_docstore=True)
+    assert list(index.docstore.docs) == ["a"]
+    assert "the lamp a" in str(ask(index))
+    index.delete_ref_doc("new", delete_from_docstore=True)
+    assert not index.docstore.docs
+    assert not ask(index)
 
 
 def test_deleting_a_document_of_many_nodes_is_not_quadratic(case: Case, monkeypatch):

@@ -325,7 +325,7 @@ class IndexWriter(Generic[State]):
                 yield from storage.manifest.add(known, metadata)
             with (yield from storage.stores.transaction()):
                 yield from storage.remove_chunks(removed)
-                yield from storage.manifest.add(both, metadata)
+                yield from storage.manifest.add(both, metadata, plan.changed)
                 yield from storage.add_to_docstore(work.nodes)
                 if new and (self._builder.embeds_chunks or storage.external is not None):
                     yield from storage.put_chunks(new, _stacked(new, vectors))
