@@ -73,7 +73,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import check_nodes, refuse_unstorable, with_stable_ids
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.struct import DerivedStruct, reading_struct
-from llama_index.ragkit.validation import check_choice, check_count
+from llama_index.ragkit.validation import check_choice, check_count, check_ids
 
 __all__ = ["DerivedIndex", "check_method", "nodes_of"]
 
@@ -544,10 +544,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         await arun_steps(self._delete_nodes(node_ids, delete_from_docstore))
 
     def _delete_nodes(self, node_ids: Sequence[str], from_docstore: bool) -> Steps[None]:
-        if isinstance(node_ids, str):
-            raise ConfigurationError(
-                f"delete_nodes needs a list of ids, not the text {node_ids!r}: put it into a list."
-            )
+        check_ids("node_ids", node_ids)
         yield from self.writer.delete(node_ids, from_docstore=from_docstore)
 
     def _delete_node(self, node_id: str, **delete_kwargs: Any) -> None:

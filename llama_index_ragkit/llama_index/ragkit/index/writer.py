@@ -38,6 +38,7 @@ from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.validation import check_component
 from llama_index.ragkit.vectors.array_file import ArrayFile
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -351,6 +352,7 @@ class IndexWriter(Generic[State]):
 
     def delete_document(self, ref_doc_id: str, *, from_docstore: bool) -> Steps[None]:
         """Delete a document, by the manifest: another index may have deleted it from the docstore before."""
+        check_component("ref_doc_id", ref_doc_id, str, "the id of a document")
         node_ids = yield from self._storage.manifest.nodes_of(ref_doc_id)
         docstore = self._storage.context.docstore
         shared = yield from call(docstore.get_ref_doc_info, docstore.aget_ref_doc_info, ref_doc_id)
