@@ -354,6 +354,9 @@ class IndexWriter(Generic[State]):
         """Delete a document, by the manifest: another index may have deleted it from the docstore before."""
         check_component("ref_doc_id", ref_doc_id, str, "the id of a document")
         node_ids = yield from self._storage.manifest.nodes_of(ref_doc_id)
+        own = (yield from self._storage.manifest.entries_of([ref_doc_id])).get(ref_doc_id)
+        if own is not None and own.ref_doc_id is None:  # a document that no transformation has split is a node itself
+            node_ids = [*(node_ids or []), ref_doc_id]
         docstore = self._storage.context.docstore
         shared = yield from call(docstore.get_ref_doc_info, docstore.aget_ref_doc_info, ref_doc_id)
         unfinished = yield from self._storage.commits.unfinished()
