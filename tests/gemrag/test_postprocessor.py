@@ -81,7 +81,8 @@ def test_more_nodes_than_the_budget_are_all_kept_and_none_is_changed(index):
 def test_filters_hold_for_what_is_added(index):
     filters = MetadataFilters(filters=[MetadataFilter(key="topic", value=1)])
     processor = GEMRAGPostprocessor(index=index, top_n=6, filters=filters, add_themes=True)
-    added = processor.postprocess_nodes(given("n2-00"), query_str="bread")[1:]
+    first, *added = processor.postprocess_nodes(given("n2-00", "n1-00"), query_str="bread")
+    assert first.node.node_id == "n1-00"
     assert added
     for result in added:
         members = index.themes.get(result.node.node_id, [result.node.node_id])

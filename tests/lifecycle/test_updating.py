@@ -16,6 +16,14 @@ def documents(*texts: str) -> list[Document]:
     return [Document(text=text, id_=f"D{i}") for i, text in enumerate(texts)]
 
 
+def test_of_documents_with_the_same_id_the_last_replaces_the_others_and_is_then_unchanged(case: Case):
+    same = [Document(text=text, id_="D") for text in TEXTS[:3]]
+    index = case.build()
+    for expected in (True, False, False):
+        assert index.refresh_ref_docs([*same, *documents(LONG)]) == [expected] * 4
+        assert sorted(node.text for node in index.docstore.docs.values()) == sorted([TEXTS[2], LONG])
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_vectors_that_are_not_finite_are_refused_before_anything_is_written(case: Case, bad: float):
     index = case.build(chunks("d", 3))

@@ -35,6 +35,7 @@ def test_prompts_are_seen_and_replaced_as_everywhere_in_llama_index(drive: Any) 
     ("prompts", "message"),
     [
         ({"entity": PromptTemplate("{text}")}, r"no prompt 'entity'; it has \['entities', 'triples'\]"),
+        ({"entities": "List {text}"}, r"entities.*PromptTemplate.*, not 'List \{text\}'"),
         ({"entities": PromptTemplate("List {context_str}")}, r"none of the variables \{text\}, only \['context_str'\]"),
     ],
 )

@@ -22,9 +22,10 @@ ROWS = {
     "none_in": {"v": []},
     "null": {"v": None},
     "missing": {},
+    "nan": {"v": float("nan")},
     "greek": {"v": "ΣΊΣΥΦΟΣ"},
 }
-COMPARABLE = ["int", "float", "big", "true", "null", "missing"]
+COMPARABLE = ["int", "float", "big", "true", "null", "missing", "nan"]
 
 
 def store_of(rows):
@@ -61,7 +62,7 @@ EVERY_KIND = list(ROWS)
         (">=", 3, COMPARABLE, {"int", "float", "big"}),
         ("<", 3, COMPARABLE, {"true"}),
         ("<=", 3.0, COMPARABLE, {"int", "float", "true"}),
-        (">", "B", ["text", "empty", "greek"], {"greek"}),
+        (">", "B", ["text", "empty", "greek", "nan"], {"greek"}),
         ("in", [3], EVERY_KIND, {"int", "float"}),
         ("in", ["", "x"], EVERY_KIND, {"empty"}),
         ("in", [], EVERY_KIND, set()),
@@ -71,14 +72,14 @@ EVERY_KIND = list(ROWS)
         ("any", [2], ["list", "numbers", "none_in", "null"], {"numbers"}),
         ("any", [], EVERY_KIND, set()),
         ("all", ["a", "b"], ["list", "numbers", "text", "missing"], {"list", "text"}),
-        ("all", [], EVERY_KIND, set(ROWS) - {"null", "missing"}),
-        ("contains", "a", ["list", "numbers", "text", "null"], {"list", "text"}),
+        ("all", [], EVERY_KIND, set(ROWS) - {"null", "missing", "nan"}),
+        ("contains", "a", ["list", "numbers", "text", "null", "nan"], {"list", "text"}),
         ("contains", 2, ["list", "numbers", "missing"], {"numbers"}),
-        ("text_match", "beta", ["text", "empty", "greek", "null"], {"text"}),
+        ("text_match", "beta", ["text", "empty", "greek", "null", "nan"], {"text"}),
         ("text_match", "BETA", ["text", "empty", "greek"], set()),
         ("text_match_insensitive", "BETA", ["text", "empty", "greek"], {"text"}),
         ("text_match_insensitive", "σίσυφοσ", ["text", "empty"], set()),
-        ("is_empty", None, EVERY_KIND, {"empty", "none_in", "null", "missing"}),
+        ("is_empty", None, EVERY_KIND, {"empty", "none_in", "null", "missing", "nan"}),
     ],
 )
 def test_operators_mean_what_the_documentation_says(operator, value, among, expected):

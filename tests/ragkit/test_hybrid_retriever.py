@@ -39,6 +39,16 @@ def retriever(**kwargs):
     return HybridRetriever(nodes_of(), HashEmbedding(dim=256), **kwargs)
 
 
+def test_what_is_no_node_and_what_is_no_list_of_ids_is_refused_by_name():
+    found = retriever()
+    with pytest.raises(ConfigurationError, match="A document or node is needed, not str 'a text'"):
+        found.add_nodes(["a text"])
+    for wrong in ("loom", iter(["loom"])):
+        with pytest.raises(ConfigurationError, match="node_ids must be a list of ids"):
+            found.delete_nodes(wrong)
+    assert "loom" in ids(found.retrieve(TEXTS["loom"]))
+
+
 def test_scores_are_those_of_the_formula():
     model = HashEmbedding(dim=256)
     question = "Which cards did the looms of Lyon read?"

@@ -46,6 +46,13 @@ def test_without_a_store_chunks_are_returned_as_they_are():
     assert {result.node.node_id for result in kept} == {result.node.node_id for result in found}
 
 
+def test_chunks_that_are_deleted_from_the_store_meanwhile_are_returned_as_they_are(monkeypatch):
+    store, found = foreign([letter()])
+    monkeypatch.setattr(store, "get_nodes", lambda node_ids, raise_error: [])
+    kept = RelevantSegmentPostprocessor(docstore=store).postprocess_nodes(found)
+    assert {result.node.node_id for result in kept} == {result.node.node_id for result in found}
+
+
 def test_with_an_index_pages_of_a_file_are_one_document():
     index = SpRAGIndex.from_documents([*report(), letter()], transformations=SPLIT, extractor=RuleContext())
     nodes = list(index.docstore.docs.values())

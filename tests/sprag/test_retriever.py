@@ -48,6 +48,20 @@ def test_neighbouring_chunks_are_one_node_that_points_at_them(index):
     assert "sprag_chunks" not in longest.node.get_content(metadata_mode=MetadataMode.LLM)
 
 
+def test_a_delete_during_a_question_leaves_its_explanation(index, monkeypatch):
+    read, calls = index.storage.get_nodes, []
+
+    def deleted_meanwhile(node_ids):
+        calls.append(node_ids)
+        found = yield from read(node_ids)
+        return found if len(calls) < 3 else dict([*found.items()][1:])  # after the chunks and documents of the answer
+
+    retriever = index.as_retriever(irrelevant_chunk_penalty=0.01, fill=False)
+    before = retriever.explain(QUESTION)
+    monkeypatch.setattr(index.storage, "get_nodes", deleted_meanwhile)
+    assert [each.document for each in retriever.explain(QUESTION)] == [each.document for each in before]
+
+
 def test_no_chunk_comes_twice_and_scores_do_not_rise(index):
     found = index.as_retriever().retrieve(QUESTION)
     chunks = [c for result in found for c in result.node.metadata.get("sprag_chunks", [result.node.node_id])]

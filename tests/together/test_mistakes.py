@@ -30,9 +30,10 @@ def test_an_iterator_is_no_list_of_nodes(case: Case) -> None:
         ({"filters": {"a": 1}}, r"filters must be MetadataFilters\(filters=\[...\]\), not dict"),
         ({"node_ids": "n1"}, "node_ids must be a list of ids"),
         ({"doc_ids": "d1"}, "doc_ids must be a list of ids"),
+        ({"doc_ids": iter(["d1"])}, "doc_ids must be a list of ids, not list_iterator"),
         ({"filters": BY_TYPE}, "no filter by '_node_type'"),
     ],
-    ids=["filters", "node_ids", "doc_ids", "class"],
+    ids=["filters", "node_ids", "doc_ids", "iterator", "class"],
 )
 @each_method
 def test_what_restricts_a_question_is_checked_when_the_retriever_is_made(
@@ -41,6 +42,19 @@ def test_what_restricts_a_question_is_checked_when_the_retriever_is_made(
     index = case.build(chunks("d", 3))
     with pytest.raises(ConfigurationError, match=told):
         index.as_retriever(**wrong)
+
+
+@each_method
+def test_what_is_deleted_is_named_by_ids_in_a_list(case: Case) -> None:
+    index = case.build(chunks("d", 3))
+    mistakes: list[Any] = ["n1", None, iter(index.docstore.docs)]
+    for wrong in mistakes:
+        with pytest.raises(ConfigurationError, match="node_ids must be a list of ids"):
+            index.delete_nodes(wrong, delete_from_docstore=True)
+    document: Any = Document(text="Oban rings.", id_="d")
+    with pytest.raises(ConfigurationError, match="ref_doc_id must be the id of a document, not Document"):
+        index.delete_ref_doc(document)
+    assert len(index.docstore.docs) == 3
 
 
 @each_method

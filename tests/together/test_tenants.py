@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from tests.cases import CASES, Case, told
 from tests.page_data import page_data
 from tests.serving.places import PLACES, Place
+from tests.together.plugins import postprocessor
 
 from llama_index.ragkit import Builder
 
@@ -122,6 +123,19 @@ def test_neither_page_nor_answer_nor_reason_shows_what_a_filter_excludes(
     assert found
     assert reasons
     assert MARK not in repr(reasons).lower() + " ".join(result.node.model_dump_json() for result in found).lower()
+
+
+@pytest.mark.parametrize("way", ["memory", "stores"])
+@pytest.mark.parametrize("case", METHODS, ids=lambda case: case.name)
+def test_a_postprocessor_drops_the_chunks_that_a_filter_excludes_and_keeps_those_of_no_index(
+    case: Case, way: str, indexes: Indexes
+) -> None:
+    processor = postprocessor(case, indexes.of(case, way), **RESTRICTIONS["filters"])
+    nodes = [*BOTH[:8], TextNode(id_="foreign", text="A chunk of no index.")]
+    found = processor.postprocess_nodes([NodeWithScore(node=node, score=0.5) for node in nodes], query_str=QUESTION)
+    assert len(found) > 1
+    assert "foreign" in [each.node.node_id for each in found]
+    assert MARK not in " ".join(each.node.model_dump_json() for each in found).lower()
 
 
 @pytest.mark.parametrize("way", ["memory", "stores"])

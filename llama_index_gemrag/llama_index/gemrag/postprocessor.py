@@ -35,7 +35,7 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
 
     It works on the nodes of any retriever over the same texts:
 
-    1. All input nodes keep their order and scores, even if they are not in the index.
+    1. The input nodes keep their order and scores, even if they are not in the index.
     2. With `add_themes`, the written themes that contain them are added, those with the largest components first.
     3. A best-first search of the memory graph starts from all of these, until there are `top_n` nodes.
     4. Nodes that do not fit into the remaining `token_budget` are skipped.
@@ -51,7 +51,8 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
     lexical_weight : weight of BM25 in the similarity of a chunk to the query, in [0, 1] [0.5]
     add_themes : whether the themes of the nodes are added before the search [False]
     max_summaries : largest number of themes to add, including those of `add_themes`; None for no limit [None]
-    filters : metadata filters for added nodes; all members of a theme must match [None]
+    filters : metadata filters; chunks that do not match are dropped or not added; all members of an added theme match
+        [None]
     token_budget : see :class:`~llama_index.ragkit.DerivedPostprocessor`
 
     Raises

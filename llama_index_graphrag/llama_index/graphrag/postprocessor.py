@@ -34,7 +34,8 @@ class GraphRAGPostprocessor(DerivedPostprocessor):
     ----------
     index : the :class:`GraphRAGIndex` whose graph is used
     max_added : the largest number of chunks to add, at least 0 [3]
-    filters : metadata filters; the graph has only chunks that pass, and only these are added [None]
+    filters : metadata filters; chunks that do not pass are dropped; the graph has only those that pass, and only these
+        are added [None]
     top_n, token_budget : see :class:`~llama_index.ragkit.index.postprocessor.DerivedPostprocessor`
 
     Raises

@@ -38,7 +38,7 @@ class HippoRAGPostprocessor(DerivedPostprocessor):
     index : the :class:`HippoRAGIndex` whose graph is walked
     node_weight : share of the reset distribution for the nodes, split by their ranks, in (0, 1]; the rest is for the
         phrases [0.3]
-    filters : the walk uses only passages that pass them [None]
+    filters : metadata filters; passages that do not pass are dropped, and the walk uses only those that do [None]
     top_n, token_budget : see :class:`~llama_index.ragkit.index.postprocessor.DerivedPostprocessor`
 
     Raises

@@ -36,8 +36,7 @@ class MRAGPostprocessor(DerivedPostprocessor):
     index : the :class:`MRAGIndex` whose spaces are used
     aspects, vote, vote_weight, lexical_weight, num_queries : as for :class:`MRAGRetriever`; "llm" calls the index's LLM
         ["sentences", "mrag", None, 0.6, 4]
-    filters : metadata filters; nodes that do not match get no votes and keep their positions [None]
-    top_n, token_budget : see :class:`~llama_index.ragkit.DerivedPostprocessor`
+    top_n, token_budget, filters : see :class:`~llama_index.ragkit.DerivedPostprocessor`
 
     Raises
     ------

@@ -40,7 +40,7 @@ class PGRAGPostprocessor(DerivedPostprocessor):
     max_paths : largest number of fact paths, at least 1 [20]
     scope : "documents" uses all facts of a chunk's document, "nodes" only those of the chunk ["documents"]
     lexical_weight : weight of BM25 in the nearness of a path, in [0, 1]; its cosine has the rest [0.5]
-    filters : metadata filters; facts of nodes that do not match are not used [None]
+    filters : metadata filters; nodes that do not match are dropped, and their facts are not used [None]
     top_n, token_budget : see :class:`~llama_index.ragkit.DerivedPostprocessor`; an outline is one node
 
     Raises

@@ -29,6 +29,7 @@ __all__ = [
     "check_choice",
     "check_component",
     "check_count",
+    "check_ids",
     "check_number",
     "choice",
     "chosen",
@@ -83,6 +84,13 @@ def check_number(
             allowed = f"in {'(' if above else '['}{low:g}, {high:g}{')' if below else ']'}"
         raise ConfigurationError(f"{name} must be a number {allowed}, not {value!r}.")
     return float(value)
+
+
+def check_ids(name: str, ids: Any) -> None:
+    """Refuse what is no list of ids; an iterator would be used up by the first look at it."""
+    if isinstance(ids, str) or not isinstance(ids, Collection):
+        found = f"the text {ids!r}: write [{ids!r}]" if isinstance(ids, str) else type(ids).__name__
+        raise ConfigurationError(f"{name} must be a list of ids, not {found}.")
 
 
 def check_component(name: str, value: T, kind: type | tuple[str, ...], wanted: str, method: str = "") -> T:

@@ -36,7 +36,8 @@ class RaptorPostprocessor(DerivedPostprocessor):
     ----------
     index : the :class:`~llama_index.raptor.RaptorIndex` whose tree is used
     min_coverage : share of the chunks below a summary that must be among the nodes, in (0, 1] [0.5]
-    filters : metadata filters; only summaries all of whose chunks match are used [None]
+    filters : metadata filters; chunks that do not match are dropped, and only summaries all of whose chunks match are
+        used [None]
     top_n, token_budget : see :class:`~llama_index.ragkit.DerivedPostprocessor`
 
     Raises

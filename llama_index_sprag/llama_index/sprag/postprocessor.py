@@ -164,7 +164,8 @@ class RelevantSegmentPostprocessor(DerivedPostprocessor):
             info = yield from call(store.get_ref_doc_info, store.aget_ref_doc_info, node.ref_doc_id)
             if info is not None and chunk in info.node_ids:
                 nodes = yield from call(store.get_nodes, store.aget_nodes, list(info.node_ids), raise_error=False)
-                return content_id("document", node.ref_doc_id), list(nodes)
+                if any(each.node_id == chunk for each in nodes):  # or it is being deleted
+                    return content_id("document", node.ref_doc_id), list(nodes)
         return _alone(chunk), [node]
 
     def _fetch(self, node_ids: Sequence[str]) -> Steps[dict[str, BaseNode]]:

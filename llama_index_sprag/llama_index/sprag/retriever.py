@@ -306,9 +306,8 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
             state = yield from self._builder.with_headers(found.state, chunks)
             found = replace(found, state=state)
             pairs = yield from self._segment_results(found)
-            segments = {result.node.node_id: segment for segment, result in pairs}
-            described = found.state.described({s.document for s in segments.values()})
-            return [_explain(found, described, segments[n.node.node_id], n) for n in nodes]
+            described = found.state.described({segment.document for segment, _ in pairs})
+            return [_explain(found, described, segment, result) for segment, result in pairs]
         documents = dict.fromkeys(found.state.document_of[result.node.node_id] for result in nodes)
         state = yield from self._builder.with_documents(found.state, documents, self.selection)
         found, described = replace(found, state=state), state.described(documents)

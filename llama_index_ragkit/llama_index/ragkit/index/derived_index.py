@@ -73,7 +73,7 @@ from llama_index.ragkit.storage.index_storage import IndexStorage
 from llama_index.ragkit.storage.nodes import check_nodes, refuse_unstorable, with_stable_ids
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.storage.struct import DerivedStruct, reading_struct
-from llama_index.ragkit.validation import check_choice, check_count
+from llama_index.ragkit.validation import check_choice, check_count, check_ids
 
 __all__ = ["DerivedIndex", "check_method", "nodes_of"]
 
@@ -544,10 +544,7 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         await arun_steps(self._delete_nodes(node_ids, delete_from_docstore))
 
     def _delete_nodes(self, node_ids: Sequence[str], from_docstore: bool) -> Steps[None]:
-        if isinstance(node_ids, str):
-            raise ConfigurationError(
-                f"delete_nodes needs a list of ids, not the text {node_ids!r}: put it into a list."
-            )
+        check_ids("node_ids", node_ids)
         yield from self.writer.delete(node_ids, from_docstore=from_docstore)
 
     def _delete_node(self, node_id: str, **delete_kwargs: Any) -> None:
@@ -577,11 +574,11 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         refuse_unstorable(documents)
         stored = yield from self.storage.manifest.hashes(document.id_ for document in documents)
         unfinished = set((yield from self.storage.commits.unfinished()).documents)
-        changed = [doc.id_ in unfinished or stored.get(doc.id_) != doc.hash for doc in documents]
-        stale = [document for document, is_changed in zip(documents, changed, strict=True) if is_changed]
+        latest = {document.id_: document for document in documents}
+        stale = {i: document for i, document in latest.items() if i in unfinished or stored.get(i) != document.hash}
         if stale:
-            yield from self._update_documents(stale, **{**kwargs, **kwargs.get("update_kwargs", {})})
-        return changed
+            yield from self._update_documents([*stale.values()], **{**kwargs, **kwargs.get("update_kwargs", {})})
+        return [document.id_ in stale for document in documents]
 
     def update_ref_doc(self, document: Document, **update_kwargs: Any) -> None:
         """Replace a document. Unchanged chunks keep their ids and cost nothing."""
@@ -597,12 +594,12 @@ class DerivedIndex(BaseIndex[DerivedStruct], PromptMixin, Generic[Config, State]
         """Insert new documents and replace changed ones, in one write; unchanged ones are skipped.
 
         Changes are detected by this index's own hash of the document, since another index on the same docstore may
-        have refreshed it already.
+        have refreshed it already. Of documents with the same id, the last is kept.
 
         Returns
         -------
         list of bool
-            For each document, whether it was written.
+            For each document, whether the one of its id was written.
         """
         with self._callback_manager.as_trace("refresh_ref_docs"):
             return run_steps(self._refresh(documents, update_kwargs))

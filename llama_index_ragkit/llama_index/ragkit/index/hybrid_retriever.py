@@ -21,10 +21,10 @@ from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.llm.embeddings import as_matrix, embed_query, embed_texts
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
-from llama_index.ragkit.storage.nodes import embed_text, sort_key
+from llama_index.ragkit.storage.nodes import check_nodes, embed_text, sort_key
 from llama_index.ragkit.storage.selection import Selection
 from llama_index.ragkit.text.lexical_index import NOT_KNOWN, LexicalIndex, lexical_terms
-from llama_index.ragkit.validation import check_count, check_number
+from llama_index.ragkit.validation import check_count, check_ids, check_number
 from llama_index.ragkit.vectors.matrix_vector_store import MatrixVectorStore
 from llama_index.ragkit.vectors.question_scores import (
     LEXICAL_WEIGHT,
@@ -120,6 +120,8 @@ class HybridRetriever(ShortRepr, BaseRetriever):
 
     def add_nodes(self, nodes: Sequence[BaseNode]) -> None:
         """Add nodes. They replace nodes with the same ids; of several with one id the last counts."""
+        nodes = list(nodes)
+        check_nodes(nodes)
         given = sorted({node.node_id: node for node in nodes if embed_text(node)}.values(), key=sort_key)
         if not given:
             return
@@ -140,6 +142,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
 
     def delete_nodes(self, node_ids: Sequence[str]) -> None:
         """Delete nodes; unknown ids are ignored."""
+        check_ids("node_ids", node_ids)
         with self._lock:
             self._store.delete_nodes(list(node_ids))
             gone = set(node_ids)

@@ -14,6 +14,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
+from llama_index.ragkit.index.matching import match_nodes
 from llama_index.ragkit.index.query import as_bundle
 from llama_index.ragkit.index.results import fit_tokens
 from llama_index.ragkit.short_repr import changed_fields
@@ -47,8 +48,8 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     top_n : maximum number of nodes to return; None for all [None]
     token_budget : maximum number of tokens of all nodes, with the metadata that the LLM sees; a node that does not fit
         is skipped; None for no limit [None]
-    filters : metadata filters that nodes of the index must pass to be used; pass the retriever's filters here too,
-        otherwise nodes that the retriever excludes may be returned [None]
+    filters : metadata filters that chunks of the index must pass, those that are given and those that are added; pass
+        the retriever's filters here too, otherwise nodes that the retriever excludes may be returned [None]
 
     Raises
     ------
@@ -115,6 +116,17 @@ class DerivedPostprocessor(BaseNodePostprocessor):
         """Which chunks may be used."""
         return Selection(self.filters)
 
+    def _of_passing(
+        self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None, vectors: Any
+    ) -> Steps[list[NodeWithScore]]:
+        """The results for the nodes without those of the index that do not pass the filters."""
+        if self.filters is not None and self._index is not None:
+            chunks = yield from self._index.storage.rows_matching([each.node for each in nodes])
+            names, passing = match_nodes(nodes, chunks), self._selection.mask(chunks)
+            rows = chunks.rows_of([name or "" for name in names])
+            nodes = [nodes[i] for i, name in enumerate(names) if name is None or passing[rows[i]]]
+        return (yield from self._results(nodes, bundle, vectors)) if nodes else []
+
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
         return fit_tokens(results, self.token_budget)[: self.top_n]
 
@@ -125,7 +137,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
             ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=len(nodes), model_name=self.class_name())
         )
         bundle = None if query_bundle is None else as_bundle(query_bundle)
-        work = partial(self._results, nodes, bundle, (yield from self._vectors(nodes, bundle)))
+        work = partial(self._of_passing, nodes, bundle, (yield from self._vectors(nodes, bundle)))
         results = yield from work() if self._index is None else self._index.reader.in_one_generation(work)
         results = self._cut(results)
         dispatcher.event(ReRankEndEvent(nodes=results))

@@ -38,6 +38,7 @@ from llama_index.ragkit.storage.manifest import NodeEntry
 from llama_index.ragkit.storage.nodes import embed_text, refuse_unstorable, sort_key
 from llama_index.ragkit.storage.records import Record
 from llama_index.ragkit.text.lexical_index import LexicalIndex
+from llama_index.ragkit.validation import check_component
 from llama_index.ragkit.vectors.array_file import ArrayFile
 from llama_index.ragkit.vectors.snapshot import Snapshot
 
@@ -325,7 +326,7 @@ class IndexWriter(Generic[State]):
                 yield from storage.manifest.add(known, metadata)
             with (yield from storage.stores.transaction()):
                 yield from storage.remove_chunks(removed)
-                yield from storage.manifest.add(both, metadata)
+                yield from storage.manifest.add(both, metadata, plan.changed)
                 yield from storage.add_to_docstore(work.nodes)
                 if new and (self._builder.embeds_chunks or storage.external is not None):
                     yield from storage.put_chunks(new, _stacked(new, vectors))
@@ -351,7 +352,11 @@ class IndexWriter(Generic[State]):
 
     def delete_document(self, ref_doc_id: str, *, from_docstore: bool) -> Steps[None]:
         """Delete a document, by the manifest: another index may have deleted it from the docstore before."""
+        check_component("ref_doc_id", ref_doc_id, str, "the id of a document")
         node_ids = yield from self._storage.manifest.nodes_of(ref_doc_id)
+        own = (yield from self._storage.manifest.entries_of([ref_doc_id])).get(ref_doc_id)
+        if own is not None and own.ref_doc_id is None:  # a document that no transformation has split is a node itself
+            node_ids = [*(node_ids or []), ref_doc_id]
         docstore = self._storage.context.docstore
         shared = yield from call(docstore.get_ref_doc_info, docstore.aget_ref_doc_info, ref_doc_id)
         unfinished = yield from self._storage.commits.unfinished()

@@ -10,6 +10,7 @@ from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMi
 
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.short_repr import ShortRepr
+from llama_index.ragkit.validation import check_component
 
 __all__ = [
     "SUMMARY_PROMPT",
@@ -176,13 +177,15 @@ class PromptHolder(ShortRepr, PromptMixin):
         Raises
         ------
         ConfigurationError
-            For a name that does not exist, or a prompt with none of the variables of the default one.
+            For a name that does not exist, for what is no prompt, or for a prompt with none of the variables of the
+            default one.
         """
         for name, prompt in prompts.items():
             if name not in self.default_prompts:
                 raise ConfigurationError(
                     f"{type(self).__name__} has no prompt {name!r}; it has {sorted(self.default_prompts)}."
                 )
+            check_component(f"The prompt {name!r}", prompt, BasePromptTemplate, "a PromptTemplate(...)")
             wanted = list(dict.fromkeys(self.default_prompts[name].template_vars))
             used = {*prompt.template_vars, *(prompt.template_var_mappings or {}), *(prompt.function_mappings or {})}
             if wanted and used.isdisjoint(wanted):

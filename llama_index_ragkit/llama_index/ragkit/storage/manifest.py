@@ -7,6 +7,7 @@ is deleted from this one.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from llama_index.core.schema import Document
@@ -80,19 +81,31 @@ class Manifest:
         found = yield from self._records.get_many(_DOCUMENTS, ref_doc_ids)
         return {ref_doc_id: record["hash"] for ref_doc_id, record in found.items() if record["hash"]}
 
-    def add(self, entries: Mapping[str, NodeEntry], metadata: Mapping[str, dict[str, Any]]) -> Steps[None]:
+    def add(
+        self,
+        entries: Mapping[str, NodeEntry],
+        metadata: Mapping[str, dict[str, Any]],
+        replaced: Mapping[str, NodeEntry] = MappingProxyType({}),
+    ) -> Steps[None]:
         """Write nodes; `metadata` (by node) describes new documents.
 
         A document is written before its nodes, and :meth:`remove` removes it after them: what it names can be found
         and deleted whenever a write ends.
+
+        Parameters
+        ----------
+        replaced : old entries of nodes that changed; one that has another document now is no longer a node of the old
         """
         by_document = _by_document(entries)
-        documents = []
-        stored = yield from self._records.get_many(_DOCUMENTS, by_document)
+        moved = _by_document({i: old for i, old in replaced.items() if old.ref_doc_id != entries[i].ref_doc_id})
+        documents = yield from self._records.get_many(_DOCUMENTS, [*by_document, *moved])
         for ref_doc_id, node_ids in by_document.items():
-            old = stored.get(ref_doc_id) or {"hash": None, "node_ids": [], "metadata": metadata[node_ids[0]]}
-            documents.append((ref_doc_id, {**old, "node_ids": list(dict.fromkeys([*old["node_ids"], *node_ids]))}))
-        yield from self._records.put(_DOCUMENTS, documents)
+            old = documents.get(ref_doc_id) or {"hash": None, "node_ids": [], "metadata": metadata[node_ids[0]]}
+            documents[ref_doc_id] = {**old, "node_ids": list(dict.fromkeys([*old["node_ids"], *node_ids]))}
+        for ref_doc_id in moved.keys() & documents:
+            old, gone = documents[ref_doc_id], set(moved[ref_doc_id])
+            documents[ref_doc_id] = {**old, "node_ids": [i for i in old["node_ids"] if i not in gone]}
+        yield from self._records.put(_DOCUMENTS, list(documents.items()))
         yield from self._records.put(_NODES, [(node_id, dict(vars(entry))) for node_id, entry in entries.items()])
 
     def complete(self, entries: Mapping[str, NodeEntry]) -> Steps[None]:

@@ -240,6 +240,9 @@ def delete_from_docstore(
     left: dict[str, dict[str, Any]] = {}
     documents = []
     entries = yield from get_keys(kv, [*touched, *whole], tables.ref_docs)
+    named = [i for ref_doc_id in whole for i in entries.get(ref_doc_id, {}).get("node_ids", ()) if i not in doomed]
+    # Core leaves a node that has moved to another document among those of the old one.
+    document_of = {i: entry.get("ref_doc_id") for i, entry in (yield from get_keys(kv, named, tables.metadata)).items()}
     for ref_doc_id in dict.fromkeys([*touched, *whole]):
         entry = entries.get(ref_doc_id, {})
         of_document = list(entry.get("node_ids", []))
@@ -247,7 +250,8 @@ def delete_from_docstore(
         if others and entry:
             left[ref_doc_id] = {**entry, "node_ids": others}
         else:
-            doomed.update(dict.fromkeys([*of_document, ref_doc_id]))
+            own = [i for i in of_document if (document_of.get(i) or ref_doc_id) == ref_doc_id]
+            doomed.update(dict.fromkeys([*own, ref_doc_id]))
             documents.append(ref_doc_id)
     # The entry of a document, which names its nodes, goes after them, and what names the document of a node goes last,
     # so that a delete that was killed can be repeated.

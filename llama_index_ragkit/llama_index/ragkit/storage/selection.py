@@ -9,7 +9,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import Steps
 from llama_index.ragkit.storage.labels import LabelledTexts
 from llama_index.ragkit.storage.manifest import Manifest
-from llama_index.ragkit.validation import check_component
+from llama_index.ragkit.validation import check_component, check_ids
 from llama_index.ragkit.vectors.filters import keys_of, select
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
@@ -50,8 +50,8 @@ class Selection:
                     "nodes a metadata key of your own."
                 )
         for name, ids in (("node_ids", self.only), ("doc_ids", self.documents)):
-            if isinstance(ids, str):
-                raise ConfigurationError(f"{name} must be a list of ids, not the text {ids!r}: write [{ids!r}].")
+            if ids is not None:
+                check_ids(name, ids)
 
     @property
     def is_whole(self) -> bool:

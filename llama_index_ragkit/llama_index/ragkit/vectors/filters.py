@@ -6,8 +6,8 @@ The meaning of every operator is that of `build_metadata_filter_fn` in llama-ind
 older cores, whose own in-memory store differs (0.13 has no NOT, lets a missing value fail "!=" and
 "nin", and ignores case in "text_match"). The less obvious rules of core apply here too:
 
-- A missing key and a None are the same. They match "!=", "nin" and "is_empty" and nothing else: not
-  even `== None`.
+- A missing key, a None and a NaN, which core stores as None, are the same. They match "!=", "nin" and "is_empty" and
+  nothing else: not even `== None`.
 - "is_empty" also matches the empty string.
 - On text, "contains", "any" and "all" look for substrings; "in" with a text as its value tests whether the metadata is
 a substring of it.
@@ -77,14 +77,14 @@ def _lower(value: Any) -> Any:
 
 
 def matches(value: Any, filter_: MetadataFilter) -> bool:
-    """Whether a metadata value (None: missing) passes one filter.
+    """Whether a metadata value (None or NaN: missing) passes one filter.
 
     Raises
     ------
     TypeError
         If the two cannot be compared.
     """
-    if value is None:
+    if value is None or value != value:
         return filter_.operator in _MISSING
     return bool(_TESTS[filter_.operator](value, filter_.value))
 
