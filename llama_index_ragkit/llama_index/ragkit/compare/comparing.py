@@ -145,6 +145,7 @@ def compare(
     check_count("top_k", top_k, 1)
     check_count("context_tokens", context_tokens, 1)
     check_count("count", count, 1)
+    documents = list(documents)
     chosen = installed(methods)
     model = Settings.embed_model if embed_model is None else resolve_embed_model(embed_model)
     folder = None if out is None else Path(out)
@@ -193,7 +194,8 @@ def _asked(
 ) -> tuple[list[Document], list[Question], str]:
     """The texts to search, the questions, and where these come from."""
     if questions is not None:
-        given = [Question(question) if isinstance(question, str) else question for question in questions]
+        listed = [questions] if isinstance(questions, str) else questions
+        given = [Question(question) if isinstance(question, str) else question for question in listed]
         return list(documents), with_documents(given, documents), "yours"
     if llm is not None:
         made = written(documents, llm, cache, count, seed)
