@@ -156,7 +156,7 @@ def test_iterators_and_single_texts_are_read_as_lists():
 
 
 def test_what_is_no_model_and_no_cache_is_refused(monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(ConfigurationError, match="An LLM is an object of LlamaIndex.*not 'gpt-4o'"):
+    with pytest.raises(ConfigurationError, match=r"An LLM is an object of LlamaIndex.*not 'gpt-4o'"):
         Reader("gpt-4o").read("?", ["text"])  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="A cache is a path"):
         Reader(ScriptedLLM("A"), cache=5)  # type: ignore[arg-type]
