@@ -481,13 +481,20 @@ class Asking(Generic[T]):
             kind = ParseError
         elif is_permanent(cause) or is_unreachable(cause):
             kind = LanguageModelError
-        remedy = " If the server is only slow, pass a larger timeout= to the LLM." if is_timeout(cause) else ""
+        remedy = ""
+        if is_timeout(cause):
+            remedy = " If the server is only slow, pass a larger timeout= to the LLM."
+        elif is_unreachable(cause):
+            address = getattr(self.llm, "api_base", None) or getattr(self.llm, "base_url", None) or "its address"
+            remedy = redact(f" No server answers at {address}.", self.llm)
+        elif isinstance(error, _RetryableError) and isinstance(cause, AttributeError | LookupError | TypeError):
+            remedy = f" {type(self.llm).__name__} may not understand what the server sends: check its address."
         failure = kind(
             f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}{remedy}"
         )
         failure.step = self.name
         reply = error.rejected.reply if isinstance(error, _UnusableError) else ""
-        note_failure(self.name, reason, redact(reply, self.llm))
+        note_failure(self.name, f"{reason}{remedy}", redact(reply, self.llm))
         return failure
 
 
