@@ -442,6 +442,32 @@ def test_without_documents_contexts_decide_and_with_an_llm_its_answers(tmp_path:
     assert len(llm.prompts) == asked_before
 
 
+class _WrongKeyError(Exception):
+    status_code = 401
+
+
+@pytest.mark.parametrize(("fault", "is_asked_again"), [(_WrongKeyError("wrong key"), True), ("", False)])
+def test_answers_that_a_server_refused_are_told_and_asked_for_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: Exception | str, is_asked_again: bool
+) -> None:
+    replies = [fault]
+
+    def reply(prompt: str) -> str:
+        if isinstance(replies[-1], Exception):
+            raise replies[-1]
+        return replies[-1]
+
+    given = {"questions": WITH_ANSWERS[:2], "methods": ["mrag"], "llm": ScriptedLLM(reply), "out": tmp_path}
+    found = compared(**given)
+    assert found.answers == {}
+    assert "dense: 2 of 2 questions have no answer" in caplog.text
+    assert "MRAG: 2 of 2 questions have no answer" in caplog.text
+    replies.append("whale oil")
+    again = compared(**given)
+    assert [run.hits for run in again.runs] == [run.hits for run in found.runs]
+    assert set(again.answers) == ({"dense", "BM25", "hybrid", "MRAG"} if is_asked_again else set())
+
+
 def test_an_llm_reads_questions_without_answers_only_when_told() -> None:
     llm = ScriptedLLM(lambda prompt: "Perhaps oil")
     given = {"questions": ["What burned?"], "methods": ["mrag"], "llm": llm}
