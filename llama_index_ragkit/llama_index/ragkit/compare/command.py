@@ -113,10 +113,10 @@ def _embedding(name: str) -> BaseEmbedding:
     try:
         return resolve_embed_model(local_model(name))
     except OSError as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0].rstrip(".")
         raise ConfigurationError(
-            f"The embedding model {name!r} cannot be loaded: {reason} Without a connection to the hub, pass the folder "
-            "of a model: --embed-model FOLDER."
+            f"The embedding model {name!r} cannot be loaded: {reason}. Without a connection to the hub, pass the "
+            "folder of a model: --embed-model FOLDER."
         ) from error
 
 
