@@ -6,7 +6,7 @@ import pytest
 from llama_index.core.schema import Document
 
 from llama_index.ragkit.compare.questions import Question, held_out, read_questions, with_documents, written
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
 from llama_index.ragkit.testing import ScriptedLLM
 
 STORY = "# The lamp of Tern Rock\n\n" + " ".join(
@@ -132,3 +132,16 @@ def test_a_model_that_writes_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     with pytest.raises(ExtractionError):
         written([Document(text=STORY)], ScriptedLLM(lambda prompt: ""), None, 2, 0)
+
+
+def test_a_server_that_refuses_every_call_is_asked_once() -> None:
+    class WrongKeyError(Exception):
+        status_code = 401
+
+    def refuse(prompt: str) -> str:
+        raise WrongKeyError("wrong key")
+
+    llm = ScriptedLLM(refuse)
+    with pytest.raises(LanguageModelError, match="wrong key"):
+        written([Document(text=STORY, id_=name) for name in "abc"], llm, None, 3, 0)
+    assert len(llm.prompts) == 1

@@ -18,7 +18,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import Document
 
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
 from llama_index.ragkit.extraction.context import ExtractionContext
 from llama_index.ragkit.llm.announcements import plain_lines
 from llama_index.ragkit.llm.cache import ExtractionCache
@@ -204,7 +204,7 @@ def written(
     documents: Sequence[Document], llm: LLM, cache: ExtractionCache | None, count: int, seed: int
 ) -> list[Question]:
     """Up to `count` questions that an LLM writes, each about a passage of a document; those that fail are left out,
-    unless all do.
+    unless all do, or every further call would fail too.
     """
     order = [document for document in documents if document.text.strip()]
     random.Random(seed).shuffle(order)
@@ -217,6 +217,8 @@ def written(
             text = run_steps(
                 context.complete(PROMPT, parse=_question, reply_tokens=128, passage=PromptTexts([passage]))
             )
+        except LanguageModelError:
+            raise
         except ExtractionError as error:
             failure = error
         else:
