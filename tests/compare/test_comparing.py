@@ -115,6 +115,16 @@ def test_questions_that_are_not_scored_are_counted() -> None:
     assert str(compared(methods=["HippoRAG"])).startswith("2 questions: yours")
 
 
+def test_iterators_and_single_texts_are_read_as_lists() -> None:
+    given = {"embed_model": HashEmbedding(dim=256), "transformations": SPLIT, "top_k": 2}
+    found = compare(iter(documents()), iter(QUESTIONS), methods="HippoRAG", **given)  # type: ignore[arg-type]
+    assert found.questions == QUESTIONS
+    assert [run.name for run in found.runs] == ["dense", "BM25", "hybrid", "HippoRAG"]
+    assert [run.error for run in found.runs] == [""] * 4
+    assert compared(questions="What burned?", methods=["HippoRAG", "hipporag"]).questions == [Question("What burned?")]
+    assert [method.name for method in installed(["HippoRAG", "hipporag"])] == ["HippoRAG"]
+
+
 def test_few_chunks_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     warning = "There are only 4 chunks, and an answer has 2"
     compared(methods=["HippoRAG"])
@@ -333,7 +343,12 @@ def test_the_command_ends_after_an_estimate_and_says_what_is_wrong(
     assert run(monkeypatch, *where, "mrag", "--estimate", "--prices", "embedding=0.02") == 0
     assert "below 0.01 to pay" in capsys.readouterr().out
     assert run(monkeypatch, *where, "mrag", "--prices", "tokens=1") == 1
-    assert "prices must have numbers" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "prices must have numbers" in told.err
+    assert not told.out  # before any work
+    with pytest.raises(SystemExit):
+        run(monkeypatch, *where, "mrag", "--prices", "prompt")
+    assert "'prompt' is no price: write one as prompt=0.15" in capsys.readouterr().err
     assert run(monkeypatch, *where, "nothing") == 1
     assert "Unknown or not installed: nothing" in capsys.readouterr().err
 
@@ -425,6 +440,32 @@ def test_without_documents_contexts_decide_and_with_an_llm_its_answers(tmp_path:
     asked_before = len(llm.prompts)
     compared(**given)
     assert len(llm.prompts) == asked_before
+
+
+class _WrongKeyError(Exception):
+    status_code = 401
+
+
+@pytest.mark.parametrize(("fault", "is_asked_again"), [(_WrongKeyError("wrong key"), True), ("", False)])
+def test_answers_that_a_server_refused_are_told_and_asked_for_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: Exception | str, is_asked_again: bool
+) -> None:
+    replies = [fault]
+
+    def reply(prompt: str) -> str:
+        if isinstance(replies[-1], Exception):
+            raise replies[-1]
+        return replies[-1]
+
+    given = {"questions": WITH_ANSWERS[:2], "methods": ["mrag"], "llm": ScriptedLLM(reply), "out": tmp_path}
+    found = compared(**given)
+    assert found.answers == {}
+    assert "dense: 2 of 2 questions have no answer" in caplog.text
+    assert "MRAG: 2 of 2 questions have no answer" in caplog.text
+    replies.append("whale oil")
+    again = compared(**given)
+    assert [run.hits for run in again.runs] == [run.hits for run in found.runs]
+    assert set(again.answers) == ({"dense", "BM25", "hybrid", "MRAG"} if is_asked_again else set())
 
 
 def test_an_llm_reads_questions_without_answers_only_when_told() -> None:

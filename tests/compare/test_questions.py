@@ -6,7 +6,7 @@ import pytest
 from llama_index.core.schema import Document
 
 from llama_index.ragkit.compare.questions import Question, held_out, read_questions, with_documents, written
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError
 from llama_index.ragkit.testing import ScriptedLLM
 
 STORY = "# The lamp of Tern Rock\n\n" + " ".join(
@@ -32,12 +32,38 @@ def test_an_object_has_correct_answers_too(tmp_path: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("", "holds no questions"), ("Who?\n{broken", "line 2 is no question"), ("{}", "line 1")]
+    ("text", "message"),
+    [
+        ("", "holds no questions"),
+        ("Who?\n{broken", "line 2 is no question"),
+        ("{}", "line 1"),
+        ('[{"question": "Who?"}, {"question": "Where?"}]', "line 1 is no question.*one a line"),
+        ('["Who?", "Where?"]', "line 1 is no question"),
+        ('[\n{"question": "Who?"}\n]', "line 1 is no question"),
+        ('{"question": null}', "line 1 is no question"),
+        ('{"question": " "}', "line 1 is no question"),
+        ('{"question": ["Who?"]}', "line 1 is no question"),
+        ('{"question": "Who?", "answers": [{"text": "Ada"}]}', "line 1 is no question"),
+        ('{"question": "Who?", "documents": {"a": 1}}', "line 1 is no question"),
+        ("Wer war K\N{LATIN SMALL LETTER O WITH DIAERESIS}nig?", "q is no text in UTF-8"),
+    ],
 )
 def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "q").write_text(text)
+    (tmp_path / "q").write_text(text, encoding="latin-1")
     with pytest.raises(ConfigurationError, match=message):
         read_questions(tmp_path / "q")
+
+
+def test_null_is_for_none_and_numbers_are_texts(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text('{"question": "When?", "documents": null, "answers": 1871}\n[sic] Who?\u2028Where?\n')
+    assert read_questions(tmp_path / "q") == [Question("When?", (), ("1871",)), Question("[sic] Who?\u2028Where?")]
+
+
+def test_one_document_and_one_answer_may_be_given_as_a_text() -> None:
+    assert Question("What?", "lamp.txt", "whale oil") == Question("What?", ("lamp.txt",), ("whale oil",))
+    assert Question("What?", ["a"], None).documents == ("a",)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="are texts, not"):
+        Question("What?", answers=({"text": "oil"},))  # type: ignore[arg-type]
 
 
 def test_documents_are_known_by_id_and_by_file() -> None:
@@ -89,7 +115,33 @@ def test_a_model_writes_one_question_a_document_and_those_that_fail_are_left_out
     assert {question.text for question in questions} == {"What did the keeper write?"}
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Sure! Here is a question:\n\n1. What burned?\n\nI hope this helps!",
+        "What burned?\n\nThis question is answered by the passage.",
+        '"What burned?"',
+    ],
+)
+def test_what_a_model_says_beside_its_question_is_not_asked(reply: str) -> None:
+    (question,) = written([Document(text=STORY, id_="a")], ScriptedLLM(lambda prompt: reply), None, 1, 0)
+    assert question.text == "What burned?"
+
+
 def test_a_model_that_writes_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     with pytest.raises(ExtractionError):
         written([Document(text=STORY)], ScriptedLLM(lambda prompt: ""), None, 2, 0)
+
+
+def test_a_server_that_refuses_every_call_is_asked_once() -> None:
+    class WrongKeyError(Exception):
+        status_code = 401
+
+    def refuse(prompt: str) -> str:
+        raise WrongKeyError("wrong key")
+
+    llm = ScriptedLLM(refuse)
+    with pytest.raises(LanguageModelError, match="wrong key"):
+        written([Document(text=STORY, id_=name) for name in "abc"], llm, None, 3, 0)
+    assert len(llm.prompts) == 1

@@ -10,6 +10,7 @@ from tests.together.server import client
 
 from llama_index.ragkit.check_llm import check_llm
 from llama_index.ragkit.check_llm.__main__ import main
+from llama_index.ragkit.compare.methods import METHODS
 from llama_index.ragkit.errors import ConfigurationError, LanguageModelError
 from llama_index.ragkit.testing import ScriptedLLM, chunks
 
@@ -108,3 +109,12 @@ def test_the_command_asks_the_server_that_is_named(
         assert "MRAG" in capsys.readouterr().out
         assert main(["--model", "small", "--methods", "WRAG"]) == 1
         assert "Unknown or not installed: WRAG" in capsys.readouterr().err
+
+
+def test_a_method_that_cannot_be_built_at_all_says_why() -> None:
+    with LLMServer(lambda asked: good(asked.prompt)) as server:
+        found = check_llm(client(server, context_window=50))
+        assert server.asked == []
+    assert {step.method for step in found.steps} | set(found.not_tried) == {method.name for method in METHODS}
+    assert "HippoRAG was not tried: " in str(found)
+    assert "the context window of 'm' 50" in found.not_tried["HippoRAG"]

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from llama_index.core import Settings
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
@@ -140,6 +141,31 @@ def test_an_unknown_style_and_a_single_option_are_refused():
         Reader(ScriptedLLM("A"), style="multiple_choice").read("?", ["text"], ["one"])
 
 
+def test_iterators_and_single_texts_are_read_as_lists():
+    reader = Reader(scripted("whale oil", "in fog"))
+    whole = evaluate_answers(Listed(), QUERIES, reader)
+    assert evaluate_answers(Listed(), iter(QUERIES), reader) == whole  # type: ignore[arg-type]
+    assert whole.scores["EM"] == (1.0, 1.0)
+    query = LabelledQuery("oil", "What burned?", (), "whale oil", ("oil", "whale oil"))  # type: ignore[arg-type]
+    for letter, accuracy in (("A", 0.0), ("B", 1.0)):
+        found = evaluate_answers(Listed(), [query], Reader(ScriptedLLM(letter), style="multiple_choice"))
+        assert found.scores["accuracy"] == (accuracy,)
+    asked = ScriptedLLM("whale oil")
+    Reader(asked).read("What burned?", TEXTS["lamp"])
+    assert TEXTS["lamp"] in last(asked.prompts[0])
+
+
+def test_what_is_no_model_and_no_cache_is_refused(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(ConfigurationError, match=r"An LLM is an object of LlamaIndex.*not 'gpt-4o'"):
+        Reader("gpt-4o").read("?", ["text"])  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="A cache is a path"):
+        Reader(ScriptedLLM("A"), cache=5)  # type: ignore[arg-type]
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(Settings, "_llm", None)
+    with pytest.raises(ConfigurationError, match="needs a language model: pass llm="):
+        Reader().read("?", ["text"])
+
+
 ANSWERS = Evaluation("ours", (), {}, answers={"oil": "whale oil, it says", "fog": "in fog"})
 OTHERS = Evaluation("theirs", (), {}, answers={"oil": "coal", "fog": "at night"})
 
@@ -167,6 +193,13 @@ def test_verdicts_are_read(reply: str, score: float, agrees: bool):
     verdicts = PairwiseJudge(ScriptedLLM(reply)).compare("What?", "one", "two")
     assert set(verdicts) == {"comprehensiveness", "diversity", "empowerment", "directness"}
     assert {(verdict.score, verdict.agrees) for verdict in verdicts.values()} == {(score, agrees)}
+
+
+def test_an_iterator_of_questions_is_judged():
+    judge = PairwiseJudge(ScriptedLLM(better), criteria={"directness": "Which answers more directly?"})
+    judged = judge_answers(judge, iter(QUERIES), ANSWERS, OTHERS)  # type: ignore[arg-type]
+    assert judged == judge_answers(judge, QUERIES, ANSWERS, OTHERS)
+    assert judged.ids == ("oil", "fog")
 
 
 def test_a_system_without_an_answer_cannot_be_judged():

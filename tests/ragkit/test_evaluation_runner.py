@@ -144,6 +144,12 @@ def test_questions_are_checked_before_any_is_asked(queries, message):
     assert not retriever.used
 
 
+def test_an_iterator_of_questions_is_evaluated():
+    queries = [LabelledQuery("q7", "a", gold=("a",))]
+    assert evaluate_retriever(Scripted(), iter(queries)) == evaluate_retriever(Scripted(), queries)
+    assert score_rankings("x", {"q7": ["a"]}, iter(queries)).scores["MRR"] == (1.0,)
+
+
 def test_unknown_on_error_is_refused():
     with pytest.raises(ConfigurationError, match="'ignore'"):
         evaluate_retriever(Scripted(), QUERIES, on_error="ignore")

@@ -7,10 +7,11 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from llama_index.llms.openai_like import OpenAILike
 from tests.llm_server import LLMServer, Reply
 from tests.ragkit.llm_cases import GOOD, KEY, PROMPT, QUICK, like, script
 
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
 from llama_index.ragkit.llm.completion import RetryPolicy, complete, model_identity
 from llama_index.ragkit.llm.json.output import parse_json
 from llama_index.ragkit.llm.retry import is_transient
@@ -82,8 +83,22 @@ def test_an_error_page_does_not_fill_the_message() -> None:
 def test_a_connection_that_is_refused_is_tried_again(drive: Any) -> None:
     with LLMServer(lambda asked: GOOD) as server:
         llm = like(server)
-    with pytest.raises(ExtractionError, match=r"in 3 of 3 attempts.*Connection"):
+    with pytest.raises(LanguageModelError, match=rf"in 3 of 3 attempts.*Connection.*No server answers at {server.url}"):
         drive(complete(llm, PROMPT, parse=parse_json, retry=QUICK, text="t"))
+
+
+def test_an_address_without_a_scheme_is_that_of_no_server() -> None:
+    llm = OpenAILike(model="m", api_base="127.0.0.1:8000/v1", api_key=KEY, is_chat_model=True, max_retries=0)
+    with pytest.raises(LanguageModelError, match=r"No server answers at 127\.0\.0\.1:8000/v1\."):
+        run_steps(complete(llm, PROMPT, parse=parse_json, retry=QUICK, text="t"))
+
+
+@pytest.mark.parametrize("body", [b"<html></html>", b'{"error": {"message": "loading"}}', b"null"])
+def test_what_the_client_cannot_read_points_at_the_address(body: bytes) -> None:
+    page = Reply(body=body, headers={"Content-Type": "text/html" if body.startswith(b"<") else "application/json"})
+    with LLMServer(lambda asked: page) as server, pytest.raises(ExtractionError) as caught:
+        run_steps(complete(like(server), PROMPT, parse=parse_json, retry=QUICK, text="t"))
+    assert "OpenAILike may not understand what the server sends: check its address." in str(caught.value)
 
 
 @pytest.mark.parametrize("mistake", [KeyError("k"), TypeError("t")])
@@ -96,6 +111,7 @@ def test_a_mistake_in_the_callers_parser_is_not_paid_for_twice(mistake: Exceptio
             drive(complete(like(server), PROMPT, parse=parse, retry=QUICK, text="t"))
         assert len(server.asked) == 1
     assert caught.value.__cause__ is mistake
+    assert "the server" not in str(caught.value)
 
 
 def test_a_slow_body_and_a_slow_stream_are_waited_for(drive: Any) -> None:

@@ -1,6 +1,7 @@
 """Folders of files, read as people see them."""
 
 import logging
+import os
 import sys
 from collections.abc import Callable
 from email.message import EmailMessage
@@ -211,3 +212,23 @@ def test_a_folder_without_a_readable_file_is_refused(tmp_path: Path):
     (tmp_path / "a.docx").write_bytes(b"broken")
     with pytest.raises(ConfigurationError, match=r"Nothing in .*/a\.docx: "):
         read_folder(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes have names here")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "lamp.txt").write_text("It burned oil.")
+    os.mkfifo(tmp_path / "pipe.txt")
+    documents, skipped = read_folder(tmp_path)
+    assert [document.text for document in documents] == ["It burned oil."]
+    assert skipped == {f"{tmp_path / 'pipe.txt'}": "ValueError: It is not a regular file."}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are texts elsewhere")
+def test_a_name_that_no_text_can_hold_is_skipped_and_can_be_printed(tmp_path: Path) -> None:
+    (tmp_path / "lamp.txt").write_text("It burned oil.")
+    (tmp_path / os.fsdecode(b"k\xf6nig.txt")).write_text("The king.")
+    documents, skipped = read_folder(tmp_path)
+    assert [document.text for document in documents] == ["It burned oil."]
+    ((name, reason),) = skipped.items()
+    assert name.encode() == f"{tmp_path / 'k'}\\udcf6nig.txt".encode()
+    assert reason == "ValueError: Its name is not in UTF-8: rename it."

@@ -244,7 +244,9 @@ def test_the_command_takes_the_token_from_a_file_or_the_environment_alone(tmp_pa
     assert read_token(None) is None
     arguments = ["--load", "tests.ragkit.served:nothing", "--http", "1", "--host", "0.0.0.0"]
     assert main(arguments) == 1
-    assert "needs a token" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "needs a token. Write one to a file" in told
+    assert "***" not in told  # what masks secrets finds none here
     file = tmp_path / "secret"
     file.write_text(f"{TOKEN}\n")
     assert read_token(file) == TOKEN
@@ -411,6 +413,9 @@ def test_mistakes_of_the_command_end_it_with_a_message(capsys):
     assert "nowhere is not a folder" in told
     assert "returned NoneType" in told
     assert "MODULE:FUNCTION" in told
+    for name in ("missing", "TEXTS"):
+        assert main(["--load", f"tests.ragkit.served:{name}"]) == 1
+        assert f"--load: tests.ragkit.served has no function '{name}'." in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([])
     assert nothing() is None

@@ -53,13 +53,16 @@ def test_a_build_by_shards_is_that_of_all_documents(case: Case, here: Place):
     assert [built.written for built in again] == [0, 0, 0]
 
 
-def test_a_shard_that_fails_is_told_and_the_others_are_built(case: Case, here: Place):
+def test_a_shard_that_fails_is_told_and_the_others_are_built(case: Case, here: Place, caplog: pytest.LogCaptureFixture):
     def broken() -> list[Document]:
         raise OSError("the disk is gone")
 
     case.build([], storage_context=here.open(), transformations=SPLIT)
     done = build(partial(opened, case, here), [broken, *shards(1, 2)], on="here")
     assert [(built.written, built.error) for built in done] == [(0, "OSError: the disk is gone"), (2, "")]
+    (told,) = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert told.startswith("Shard 0: 0 documents, 0 written")
+    assert told.endswith("OSError: the disk is gone")
     assert set(opened(case, here).ref_doc_info) == {"D0", "D1"}
     with pytest.raises(RagKitError, match="the disk is gone"):
         build(partial(opened, case, here), [broken], on="here")

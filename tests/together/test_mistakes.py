@@ -1,5 +1,6 @@
 """Arguments of another kind are refused by name before anything is read or written."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,13 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from tests.cases import CASES, QUESTION, Case, chunks
 from tests.together.plugins import postprocessor
 
+from llama_index.graphrag import GraphRAGIndex
+from llama_index.hipporag import HippoRAGIndex
+from llama_index.ragkit import LLMSummarizer
+from llama_index.ragkit.check_llm import check_llm
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.testing import HashEmbedding
+from llama_index.raptor import RaptorIndex
 
 each_method = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 BY_TYPE = MetadataFilters(filters=[MetadataFilters(filters=[MetadataFilter(key="_node_type", value="TextNode")])])
@@ -84,3 +91,26 @@ def test_a_postprocessor_takes_a_question_that_is_a_vector_alone(with_postproces
         for text in (None, "")
     )
     assert [(each.node.node_id, each.score) for each in none] == [(each.node.node_id, each.score) for each in empty]
+
+
+def _openai(model: str) -> Any:
+    return pytest.importorskip("llama_index.llms.openai").OpenAI(model=model, api_key="none", api_base="http://[::1]:9")
+
+
+@pytest.mark.parametrize(
+    ("llm", "told"),
+    [
+        (lambda: "gpt-4o", "An LLM is an object of LlamaIndex.*not 'gpt-4o'"),
+        (lambda: _openai("qwen2.5:7b"), "OpenAI has no metadata of its model: Unknown model 'qwen2.5:7b'.*OpenAILike"),
+    ],
+    ids=["name", "model of another server"],
+)
+def test_what_is_no_usable_model_is_refused_by_name(llm: Callable[[], Any], told: str) -> None:
+    documents, given = [Document(text="Ada kept the lamp. It burned oil. She was paid.")], llm()
+    for cls in (HippoRAGIndex, GraphRAGIndex):
+        with pytest.raises(ConfigurationError, match=told):
+            cls.estimate(documents, llm=given)
+    with pytest.raises(ConfigurationError, match=told):
+        RaptorIndex.from_documents(documents, summarizer=LLMSummarizer(given), embed_model=HashEmbedding())
+    with pytest.raises(ConfigurationError, match=told):
+        check_llm(given)

@@ -106,6 +106,12 @@ def test_an_estimate_tells_the_cost(cls: Any) -> None:
     assert (work + Estimate()).cost is None
 
 
+@pytest.mark.parametrize("prices", [[1], 5, "0.5"])
+def test_prices_of_another_kind_are_refused(prices: Any) -> None:
+    with pytest.raises(ConfigurationError, match="prices is a dictionary, such as"):
+        build(prices=prices)
+
+
 @pytest.mark.parametrize("prices", [{"input": 1.0}, {"prompt": -1.0}, {"prompt": "cheap"}])
 def test_prices_that_are_none_are_refused_by_name(prices: Any) -> None:
     (name,) = prices

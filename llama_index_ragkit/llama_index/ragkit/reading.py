@@ -66,17 +66,22 @@ def read_folder(folder: str | Path) -> FolderContents:
         files = []
     contents = FolderContents([], {})
     for file in map(Path, files):
+        name = str(file).encode(errors="backslashreplace").decode()
         try:
+            if name != str(file):
+                raise ValueError("Its name is not in UTF-8: rename it.")
+            if file.exists() and not file.is_file():
+                raise ValueError("It is not a regular file.")
             with _quietly():
                 found = [document for document in _load(file) if document.get_content().strip()]
         except Exception as error:  # whatever a library raises at a damaged file
-            contents.skipped[str(file)] = _reason(error)
+            contents.skipped[name] = _reason(error)
             continue
         contents.documents.extend(found)
         if file.suffix.lower() == ".eml":
             contents.skipped.update(_unread(file))
         if not found:
-            contents.skipped[str(file)] = "It has no text."
+            contents.skipped[name] = "It has no text."
     if not contents.documents:
         told = "; ".join(f"{file}: {reason}" for file, reason in list(contents.skipped.items())[:5])
         raise ConfigurationError(f"Nothing in {str(folder)!r} can be read. {told or 'It has no files.'}")

@@ -149,7 +149,7 @@ class LLMCheck:
     model : its name
     chunks : how many were read
     steps : those that were tried
-    not_tried : methods that could not be built, and why, by their names
+    not_tried : methods that could not be built or ask anything, and why, by their names
     """
 
     model: str
@@ -220,6 +220,8 @@ def check_llm(
                 _try(method, model, given, embed_model or HashedWords(model_name="hashed words"), asked, retry)
             except (ImportError, ConfigurationError) as error:
                 not_tried[method.name] = str(error)
+        if usage.rules and not usage.steps:  # rules did all, since nothing could be asked
+            not_tried[method.name] = next(iter(usage.rules.values())).first
         found += [StepCheck(method.name, step, count) for step, count in usage.steps.items()]
     return LLMCheck(model.metadata.model_name, len(given), found, not_tried)
 

@@ -19,6 +19,7 @@ from llama_index.ragkit.errors import ConfigurationError, RagKitError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.extras import need
 from llama_index.ragkit.llm.embeddings import local_model
+from llama_index.ragkit.llm.prices import check_prices
 from llama_index.ragkit.reading import read_folder
 from llama_index.ragkit.validation import check_count
 
@@ -35,14 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     options = _parser().parse_args(arguments)
     seconds: dict[str, float] = {}
+    prices: Any = dict(options.prices)
 
     def before(estimates: dict[str, Estimate]) -> None:
-        _say_estimates(estimates, seconds, dict(options.prices) or None)
+        _say_estimates(estimates, seconds, prices or None)
         if options.estimate:
             raise _OnlyEstimatedError
         _say("")
 
     try:
+        check_prices(prices)
         documents, skipped = read_folder(options.docs)
         for file, reason in skipped.items():
             _say(f"Skipped {file}: {reason}")
@@ -110,10 +113,10 @@ def _embedding(name: str) -> BaseEmbedding:
     try:
         return resolve_embed_model(local_model(name))
     except OSError as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0].rstrip(".")
         raise ConfigurationError(
-            f"The embedding model {name!r} cannot be loaded: {reason} Without a connection to the hub, pass the folder "
-            "of a model: --embed-model FOLDER."
+            f"The embedding model {name!r} cannot be loaded: {reason}. Without a connection to the hub, pass the "
+            "folder of a model: --embed-model FOLDER."
         ) from error
 
 
@@ -157,7 +160,10 @@ def openai_like(model: str, option: str, context_window: int) -> LLM:
 
 def _price(text: str) -> tuple[str, float]:
     name, _, price = text.partition("=")
-    return name, float(price)
+    try:
+        return name, float(price)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no price: write one as prompt=0.15") from None
 
 
 def _say(line: str) -> None:

@@ -33,7 +33,7 @@ from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, heads_of, installed
 from llama_index.ragkit.compare.questions import Question, held_out, pages_of_files, with_documents, written
 from llama_index.ragkit.compare.system import Answering, Hit, Run, load_run, save_run
-from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.errors import ConfigurationError, ParseError
 from llama_index.ragkit.extraction.context import Estimate
 from llama_index.ragkit.index.hybrid_retriever import HybridRetriever
 from llama_index.ragkit.llm.cache import ExtractionCache
@@ -145,6 +145,7 @@ def compare(
     check_count("top_k", top_k, 1)
     check_count("context_tokens", context_tokens, 1)
     check_count("count", count, 1)
+    documents = list(documents)
     chosen = installed(methods)
     model = Settings.embed_model if embed_model is None else resolve_embed_model(embed_model)
     folder = None if out is None else Path(out)
@@ -193,7 +194,8 @@ def _asked(
 ) -> tuple[list[Document], list[Question], str]:
     """The texts to search, the questions, and where these come from."""
     if questions is not None:
-        given = [Question(question) if isinstance(question, str) else question for question in questions]
+        listed = [questions] if isinstance(questions, str) else questions
+        given = [Question(question) if isinstance(question, str) else question for question in listed]
         return list(documents), with_documents(given, documents), "yours"
     if llm is not None:
         made = written(documents, llm, cache, count, seed)
@@ -221,9 +223,15 @@ class _Kept:
         return None if self.folder is None else load_run(_run_file(self.folder, name), self.fingerprint)
 
     def put(self, run: Run) -> Run:
-        if self.folder is not None and not run.error:
+        if self.folder is not None and not run.error and not _is_to_be_asked_again(run):
             save_run(run, _run_file(self.folder, run.name), self.fingerprint)
         return run
+
+
+def _is_to_be_asked_again(run: Run) -> bool:
+    """Whether a question has no answer for another reason than the model's reply."""
+    failures = () if run.answers is None else run.answers.failures.values()
+    return not all(reason.startswith(ParseError.__name__) for reason in failures)
 
 
 def _run_file(folder: Path, name: str) -> Path:
@@ -337,6 +345,12 @@ class _Session:
         began = time.perf_counter()
         answers = self.answering.answers(run.name, retriever, self.show_progress)
         each = (time.perf_counter() - began) / len(self.answering.queries)
+        if answers.failures:
+            first = redact(next(iter(answers.failures.values())), self.llm, self._model)[:300]
+            logger.warning(
+                "%s: %d of %d questions have no answer, so that the answers to these are compared for no system. The "
+                "first: %s", run.name, len(answers.failures), len(self.answering.queries), first,
+            )  # fmt: skip
         return replace(run, answers=answers, answer_seconds=each)
 
     @cached_property

@@ -102,10 +102,11 @@ def installed(names: Sequence[str] | None = None) -> list[Method]:
     found = {method.name: method for method in METHODS if find_spec(method.module) is not None}
     if names is None:
         return list(found.values())
+    names = [names] if isinstance(names, str) else list(names)
     known = {squeezed(name): method for name, method in found.items()}
     missing = [name for name in names if squeezed(name) not in known]
     if missing:
         raise ConfigurationError(
             f"Unknown or not installed: {', '.join(missing)}. Installed: {', '.join(found) or 'none'}."
         )
-    return [known[squeezed(name)] for name in names]
+    return [known[name] for name in dict.fromkeys(map(squeezed, names))]

@@ -6,6 +6,7 @@ searched: the document should be found by the rest of it. Such questions use the
 
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +18,11 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import Document
 
-from llama_index.ragkit.errors import ConfigurationError, ExtractionError, ParseError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError, LanguageModelError, ParseError
 from llama_index.ragkit.extraction.context import ExtractionContext
+from llama_index.ragkit.llm.announcements import plain_lines
 from llama_index.ragkit.llm.cache import ExtractionCache
 from llama_index.ragkit.llm.context_window import PromptTexts
-from llama_index.ragkit.llm.reasoning import strip_reasoning
 from llama_index.ragkit.llm.retry import RetryPolicy
 from llama_index.ragkit.steps import run_steps
 from llama_index.ragkit.text.headings import split_heading
@@ -32,6 +33,8 @@ __all__ = ["Question", "held_out", "pages_of_files", "read_questions", "with_doc
 _SHORTEST, _LONGEST = 6, 40  # words of a held-out sentence
 _FIELDS = 2  # a row of a table has as many values with their names
 _PASSAGE = 1500  # characters that the LLM reads for a question
+_MARKS = ("?", "\N{FULLWIDTH QUESTION MARK}", "\N{ARABIC QUESTION MARK}")
+_JSON = re.compile(r'\{|\[\s*(?:[{"]|$)')  # how a line of JSON begins
 PROMPT = PromptTemplate(
     "Write one question that the passage below answers and that somebody would ask who has not read it. Name what it "
     "is about, use your own words, and reply with the question alone.\n\n{passage}"
@@ -53,9 +56,13 @@ class Question:
     documents: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("documents", "answers"):  # one may be given as a text
+            object.__setattr__(self, name, _texts(getattr(self, name)))
+
 
 def read_questions(path: str | Path) -> list[Question]:
-    """Questions of a file: one a line, or one JSON object a line.
+    """Questions of a file in UTF-8: one a line, or one JSON object a line.
 
     An object has `question`, and may have `documents` (or `gold`), the documents that answer it, and `answers` (or
     `answer`), the correct answers.
@@ -63,10 +70,14 @@ def read_questions(path: str | Path) -> list[Question]:
     Raises
     ------
     ConfigurationError
-        If a line cannot be read, or there are none.
+        If the file is not in UTF-8, a line cannot be read, or there are none.
     """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path} is no text in UTF-8: {error}.") from error
     found = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             found.append(_read(line.strip(), f"{path}, line {number}"))
     if not found:
@@ -75,21 +86,31 @@ def read_questions(path: str | Path) -> list[Question]:
 
 
 def _read(line: str, place: str) -> Question:
-    if not line.startswith("{"):
+    if not _JSON.match(line):
         return Question(line)
     try:
         given = json.loads(line)
-        documents = given.get("documents", given.get("gold", ()))
-        answers = given.get("answers", given.get("answer", ()))
-        return Question(str(given["question"]), _texts(documents), _texts(answers))
-    except (KeyError, TypeError, ValueError) as error:
+        documents = given.get("documents", given.get("gold"))
+        answers = given.get("answers", given.get("answer"))
+        return Question(_text(given["question"]), _texts(documents), _texts(answers))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            f'{place} is no question: {line[:80]!r}. Write {{"question": "...", "documents": ["..."]}}, or plain text.'
+            f"{place} is no question: {line[:80]!r}. Write one a line, as plain text or as "
+            '{"question": "...", "documents": ["..."], "answers": ["..."]}.'
         ) from error
 
 
 def _texts(given: Any) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(str(each) for each in given)
+    """Texts; one may stand alone, and None is for none."""
+    if given is None:
+        return ()
+    return tuple(map(_text, [given] if isinstance(given, str | int | float | Mapping) else given))
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str | int | float) or not str(given).strip():
+        raise ConfigurationError(f"A question, its documents and its answers are texts, not {given!r}.")
+    return str(given)
 
 
 def with_documents(
@@ -183,7 +204,7 @@ def written(
     documents: Sequence[Document], llm: LLM, cache: ExtractionCache | None, count: int, seed: int
 ) -> list[Question]:
     """Up to `count` questions that an LLM writes, each about a passage of a document; those that fail are left out,
-    unless all do.
+    unless all do, or every further call would fail too.
     """
     order = [document for document in documents if document.text.strip()]
     random.Random(seed).shuffle(order)
@@ -196,6 +217,8 @@ def written(
             text = run_steps(
                 context.complete(PROMPT, parse=_question, reply_tokens=128, passage=PromptTexts([passage]))
             )
+        except LanguageModelError:
+            raise
         except ExtractionError as error:
             failure = error
         else:
@@ -206,7 +229,8 @@ def written(
 
 
 def _question(reply: str) -> str:
-    lines = [line.strip(" \"'*-") for line in strip_reasoning(reply).splitlines() if line.strip()]
-    if not lines:
+    lines = [line.strip(" \"'*-") for line in plain_lines(reply)]
+    asked = [line for line in lines if line.endswith(_MARKS)] or lines
+    if not asked:
         raise ParseError("The reply holds no question.")
-    return lines[-1]
+    return asked[-1]

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.settings import Settings
 
 from llama_index.ragkit.extraction.context import ExtractionContext
 from llama_index.ragkit.llm.cache import ExtractionCache
+from llama_index.ragkit.llm.completion import find_llm
 from llama_index.ragkit.llm.prompts import PromptHolder
 from llama_index.ragkit.llm.retry import RetryPolicy
 
@@ -42,13 +42,13 @@ class LLMStep(PromptHolder):
         self.prompts = dict(prompts or {})
         self.check_prompts(self.prompts)
         self._llm = llm
-        self._cache = ExtractionCache(cache) if isinstance(cache, str | Path) else cache
+        self._cache = cache if cache is None or isinstance(cache, ExtractionCache) else ExtractionCache(cache)
         self._retry = retry or RetryPolicy()
 
     @property
     def llm(self) -> LLM:
         """The model: the one passed, or else `Settings.llm`."""
-        return self._llm or Settings.llm
+        return find_llm(self._llm)
 
     def context(self) -> ExtractionContext:
         """The extraction context for one answer."""

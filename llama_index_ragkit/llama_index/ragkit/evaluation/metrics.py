@@ -177,7 +177,7 @@ def score_rankings(
     metrics: Mapping[str, Metric] | None = None,
 ) -> Evaluation:
     """Score existing rankings, given by the ids of their questions; a question without a ranking is an error."""
-    check_queries(queries, "gold")
+    queries = check_queries(queries, "gold")
     missing = [query.id for query in queries if query.id not in rankings]
     if missing:
         raise ConfigurationError(f"{name!r} has no ranking for {len(missing)} questions, such as {missing[:3]}.")
@@ -188,8 +188,13 @@ def score_rankings(
     return Evaluation(name, tuple(query.id for query in queries), scores)
 
 
-def check_queries(queries: Sequence[LabelledQuery], needed: Literal["gold", "answers", "options"]) -> None:
-    """Reject questions that cannot be scored: none at all, two with the same id, or one without what is `needed`."""
+def check_queries(
+    queries: Iterable[LabelledQuery], needed: Literal["gold", "answers", "options"]
+) -> list[LabelledQuery]:
+    """The questions; those that cannot be scored are refused: none at all, two with the same id, or one without what is
+    `needed`.
+    """
+    queries = list(queries)
     if not queries:
         raise ConfigurationError("There are no questions to evaluate.")
     seen: set[str] = set()
@@ -201,3 +206,4 @@ def check_queries(queries: Sequence[LabelledQuery], needed: Literal["gold", "ans
             raise ConfigurationError(
                 f"The question {query.id!r} has no {needed}: leave it out, since it cannot be scored."
             )
+    return queries

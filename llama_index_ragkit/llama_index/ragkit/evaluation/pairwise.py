@@ -161,6 +161,7 @@ def judge_answers(
     ConfigurationError
         Before any call, if a question has no answer of one of the systems.
     """
+    queries = list(queries)
     if not queries:
         raise ConfigurationError("There are no questions to judge.")
     for system in (first, second):

@@ -150,6 +150,7 @@ class Reader(LLMStep):
 
     def steps(self, question: str, passages: Sequence[str], options: Sequence[str] = ()) -> Steps[ReaderAnswer]:
         """:meth:`read` as steps."""
+        passages = [passages] if isinstance(passages, str) else passages
         given: dict[str, Any] = {"options": _lettered(options)} if self.style == "multiple_choice" else {}
         reply = yield from self.context().complete(
             self.prompt(self.style),

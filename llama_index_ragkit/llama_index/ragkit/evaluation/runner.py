@@ -13,6 +13,7 @@ from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.evaluation.answers import (
     answer_containment,
     answer_f1,
+    answer_list,
     answer_recall,
     citation_precision,
     citation_recall,
@@ -78,7 +79,7 @@ def evaluate_retriever(
     ConfigurationError
         Before any call, if there are no questions, two have the same id, or one has no gold.
     """
-    check_queries(queries, "gold")
+    queries = check_queries(queries, "gold")
 
     def ranking(query: LabelledQuery) -> Steps[list[str]]:
         nodes = yield from call(retriever.retrieve, retriever.aretrieve, query.question)
@@ -109,7 +110,7 @@ def evaluate_query_engine(
 
     Parameters and errors as in :func:`evaluate_retriever`, with `answers` instead of `gold`.
     """
-    check_queries(queries, "answers")
+    queries = check_queries(queries, "answers")
 
     def answer(query: LabelledQuery) -> Steps[str]:
         return str((yield from call(engine.query, engine.aquery, query.question)))
@@ -222,6 +223,7 @@ def evaluate_answers(
         Before any call, if there are no questions, two have the same id, one lacks what is needed, or neither a
         retriever nor a reader is given.
     """
+    queries = list(queries)
     if reader is None or not queries or any(query.answers for query in queries):
         check_queries(queries, "answers")
     if reader is not None and reader.style == "citations":
@@ -267,7 +269,7 @@ def _answer_scores(
         return scores
     if reader.style == "multiple_choice":
         chosen = None if reading.option is None else query.options[reading.option]
-        return {**scores, "accuracy": float(chosen in query.answers)}
+        return {**scores, "accuracy": float(chosen in answer_list(query.answers))}
     scores["F1"] = answer_f1(reading.answer, query.answers)
     if reader.style == "citations":
         cited = {name for place in reading.cited for name in context.ids[place]}

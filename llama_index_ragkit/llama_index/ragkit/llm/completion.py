@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from textwrap import shorten
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
@@ -183,24 +184,39 @@ def find_llm(llm: LLM | None, remedy: str = "") -> LLM:
 def known_llm(llm: LLM | None) -> LLM | None:
     """A language model, or else the one that was set in `Settings`; None if none was, or only a mock.
 
-    This is for estimates: it looks for no model and raises no error.
+    This is for estimates: it looks for no model. A `ConfigurationError` is raised for what is no model.
     """
     if llm is not None:
-        return llm
+        return _usable(llm)
     found = set_llm()
-    return None if isinstance(found, MockLLM) else found
+    return None if found is None or isinstance(found, MockLLM) else _usable(found)
 
 
 def check_llm(llm: LLM, remedy: str = "") -> None:
-    """Raise a `ConfigurationError` for the mock that `Settings.llm = None` leaves, which echoes its prompt; `remedy` is
-    what needs no LLM instead.
+    """Raise a `ConfigurationError` for what is no language model, for one whose class does not know its name, and for
+    the mock that `Settings.llm = None` leaves, which echoes its prompt; `remedy` is what needs no LLM instead.
     """
+    _usable(llm)
     if isinstance(llm, MockLLM) and _owner(llm, "complete") is MockLLM:
         without = f", or use {remedy}, which needs none" if remedy else ""
         raise ConfigurationError(
             "This step needs a language model, and there is only LlamaIndex's MockLLM, which Settings.llm = None sets: "
             f"it repeats its prompt. Pass llm=, or set Settings.llm{without}."
         )
+
+
+def _usable(llm: LLM) -> LLM:
+    """The model, if it is one and its class has metadata of it."""
+    if not isinstance(llm, LLM):
+        raise ConfigurationError(f"An LLM is an object of LlamaIndex, such as OpenAI(model=...), not {llm!r}.")
+    try:
+        _ = llm.metadata
+    except ValueError as error:  # core's OpenAI knows the window only of OpenAI's models
+        raise ConfigurationError(
+            f"{type(llm).__name__} has no metadata of its model: {shorten(str(error), 100, placeholder=' ...')} For "
+            "another server than OpenAI's, use OpenAILike (pip install llama-index-llms-openai-like)."
+        ) from error
+    return llm
 
 
 def model_identity(llm: LLM) -> str:
@@ -465,13 +481,20 @@ class Asking(Generic[T]):
             kind = ParseError
         elif is_permanent(cause) or is_unreachable(cause):
             kind = LanguageModelError
-        remedy = " If the server is only slow, pass a larger timeout= to the LLM." if is_timeout(cause) else ""
+        remedy = ""
+        if is_timeout(cause):
+            remedy = " If the server is only slow, pass a larger timeout= to the LLM."
+        elif is_unreachable(cause):
+            address = getattr(self.llm, "api_base", None) or getattr(self.llm, "base_url", None) or "its address"
+            remedy = redact(f" No server answers at {address}.", self.llm)
+        elif isinstance(error, _RetryableError) and isinstance(cause, AttributeError | LookupError | TypeError):
+            remedy = f" {type(self.llm).__name__} may not understand what the server sends: check its address."
         failure = kind(
             f"No usable reply of the LLM{step} in {attempts} of {self.retry.max_attempts} attempts. {reason}{remedy}"
         )
         failure.step = self.name
         reply = error.rejected.reply if isinstance(error, _UnusableError) else ""
-        note_failure(self.name, reason, redact(reply, self.llm))
+        note_failure(self.name, f"{reason}{remedy}", redact(reply, self.llm))
         return failure
 
 

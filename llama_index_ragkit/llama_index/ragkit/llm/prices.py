@@ -26,6 +26,8 @@ class Prices(TypedDict, total=False):
 
 def check_prices(prices: Prices) -> Mapping[str, float]:
     """The prices as a mapping; `ConfigurationError` if a name is unknown, or a price is not a number of at least 0."""
+    if not isinstance(prices, Mapping):
+        raise ConfigurationError(f'prices is a dictionary, such as {{"prompt": 0.15}}, not {prices!r}.')
     given: Mapping[str, object] = dict(prices)
     names = sorted(Prices.__annotations__)
     for name, price in given.items():

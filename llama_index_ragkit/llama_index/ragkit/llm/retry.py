@@ -22,7 +22,9 @@ _PERMANENT = re.compile("Authenti|PermissionDenied|Credential|Forbidden|NotFound
 _REFUSED = re.compile("BadRequest|InvalidRequest|Unprocessable")
 # llama.cpp refuses functions with status 500, and OpenRouter with 404.
 _ABOUT_TOOLS = re.compile(r"\btools?\b|tool_|--jinja|function.call|response_format|json_schema", re.IGNORECASE)
-_UNREACHABLE = re.compile("^(?:ConnectError|ClientConnectorError|NewConnectionError|ConnectionRefusedError|gaierror)$")
+_UNREACHABLE = re.compile(
+    "^(?:ConnectError|ClientConnectorError|NewConnectionError|ConnectionRefusedError|gaierror|UnsupportedProtocol)$"
+)
 _CONNECTION, _TIMEOUT = re.compile("Connect|Timeout"), re.compile("Timeout")
 
 

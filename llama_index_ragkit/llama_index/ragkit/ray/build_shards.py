@@ -114,7 +114,8 @@ def build(
     on_ray = on == "ray" or (on == "auto" and find_spec("ray") is not None)
     done = []
     for built in _on_ray(tasks, workers) if on_ray else (_build_shard(*task) for task in tasks):
-        logger.info(
+        logger.log(
+            logging.ERROR if built.error else logging.INFO,
             "Shard %d: %d documents, %d written, %.1f s%s",
             built.number, built.documents, built.written, built.seconds, f"; {built.error}" if built.error else "",
         )  # fmt: skip

@@ -65,7 +65,10 @@ def _called(name: str) -> DerivedIndex[Any, Any]:
     module, _, function = name.partition(":")
     if not function:
         raise ConfigurationError(f"--load takes MODULE:FUNCTION, not {name!r}.")
-    index = getattr(import_module(module), function)()
+    load = getattr(import_module(module), function, None)
+    if not callable(load):
+        raise ConfigurationError(f"--load: {module} has no function {function!r}.")
+    index = load()
     if not isinstance(index, DerivedIndex):
         raise ConfigurationError(f"{name} returned {type(index).__name__}, not an index of these packages.")
     return index

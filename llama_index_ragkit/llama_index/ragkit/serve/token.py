@@ -47,8 +47,8 @@ def check_reachable(host: str, token: str | None) -> None:
     """Check that a server that other machines can reach has a token."""
     if token is None and host not in _LOOPBACK:
         raise ConfigurationError(
-            f"At {host!r} other machines can reach the server, so it needs a token: write one to a file that only you "
-            f"can read and name it by --token-file, set {TOKEN_VARIABLE}, or pass token= to mcp_server(). Or keep to "
+            f"At {host!r} other machines can reach the server, so it needs a token. Write one to a file that only you "
+            f"can read and name it by --token-file, set {TOKEN_VARIABLE}, or pass it to mcp_server(). Or keep to "
             f"{', '.join(_LOOPBACK)}."
         )
 
