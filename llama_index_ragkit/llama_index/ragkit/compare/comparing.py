@@ -348,7 +348,7 @@ class _Session:
         if answers.failures:
             first = redact(next(iter(answers.failures.values())), self.llm, self._model)[:300]
             logger.warning(
-                "%s: %d of %d questions have no answer, so that the answers to these are compared for no system. The "
+                "%s: %d of %d questions have no answer; no system is compared by its answers to these. The "
                 "first: %s", run.name, len(answers.failures), len(self.answering.queries), first,
             )  # fmt: skip
         return replace(run, answers=answers, answer_seconds=each)
