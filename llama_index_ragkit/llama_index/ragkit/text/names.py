@@ -162,9 +162,12 @@ def _may_be_asked_for(phrase: str) -> bool:
 
 
 def _is_abbreviation(text: str, mention: Mention) -> bool:
-    """Whether a mention is no more than "Fig." or "Inc." or the initials of somebody named before them."""
-    is_short = mention.text in _ABBREVIATIONS and text.startswith(".", mention.end)
-    return is_short or mention.text in _LEGAL_FORMS or _INITIALS.fullmatch(mention.text) is not None
+    """Whether a mention is no more than "Fig.", "3 Nr.", "Inc." or the initials of somebody named before them."""
+    if text.startswith(".", mention.end):
+        *before, last = mention.text.split()
+        if last in _ABBREVIATIONS and all(map(str.isdigit, before)):
+            return True
+    return mention.text in _LEGAL_FORMS or _INITIALS.fullmatch(mention.text) is not None
 
 
 def _quoted(text: str, speech: set[int]) -> set[tuple[int, int]]:
