@@ -56,6 +56,7 @@ def read_text(text, title="", lower_case=False):
             ["Ada", "Guy", "Mr. Orde", "Hello Kitty"],
         ),
         ('[{"keeper": "Ada Hale", "built": 1871}] and "Heat": it burned', ["Ada Hale", "Heat"]),
+        ("Habló con la Dra. Ortega, la Sra. Ruiz.", ["Dra. Ortega", "Sra. Ruiz"]),
         ("no name at all", []),
     ],
 )

@@ -49,7 +49,7 @@ def test_every_script_is_cut_at_its_marks(text, sentences):
         "Our lawyer, Ms. Ferreira, wrote approx. 40 of them for Wm. Moffat.",
         "See Eqs. (4) and (5) in Vol. Three.",
         "J.-P. Martin met the non-U.S. governments and non-U.S. Companies.",
-        "Am 1. Januar baute er Burgen bzw. Steinhäuser im 18. und 19. Jahrhundert, vgl. Abs. 3 und Nr. 4.",
+        "Am 1. Januar und 3. April 1904 bzw. im 18. und 19. Jahrhundert, vgl. Abs. 3 und Nr. 4.",
         "La Sra. Ortega pagó aprox. 3 euros.",
         "เร็วๆ นี้",  # the repetition sign takes a space within its sentence
     ],

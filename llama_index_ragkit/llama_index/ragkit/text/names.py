@@ -65,10 +65,11 @@ _QUOTED = re.compile(
 _CODE = re.compile(r"[=\[\]{}\\<>_|%#]|\w\(")
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
-ABBREVIATED = frozenset(("St", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "Mt", "Ft", "Prof", "Rev", "Gen", "Col", "Capt"))
+_TITLES_TEXT = "St Dr Mr Mrs Ms Jr Sr Mt Ft Prof Rev Gen Col Capt Mme Mlle Sra Srta Dra"
+ABBREVIATED = frozenset(_TITLES_TEXT.split())
 # Abbreviations before a number or a name, which are none with the point after them; and what firms add to their names.
 _SHORT_TEXT = """
-Abb Abs Art Bros Ch Chap Co Corp Dept Dra Ed Eds Eq Eqs Fig Figs Kap Mio Mme Mrd No Nos Nr Sec Sra Univ Vol
+Abb Abs Art Bros Ch Chap Co Corp Dept Ed Eds Eq Eqs Fig Figs Kap Messrs Mio Mrd No Nos Nr Sec Univ Vol
 """
 _ABBREVIATIONS = ABBREVIATED.union(_SHORT_TEXT.split())
 _LEGAL_FORMS = frozenset(("Inc", "GmbH", "LLC", "LLP", "Ltd", "PLC", "Plc"))

@@ -66,7 +66,8 @@ _POINT = re.compile(
     r"|(?<=\b(?:Abb|Abs|Dra|Eqs|Kap|Mio|Mme|Mrd|Sra|Uds|Vol|bzw|env|geb|ggf|núm|pág|sog|vgl)\.)"
     r"|(?<=\b(?:Aufl|Chap|Chas|Figs|Hrsg|Mlle|Thos|Vols|chap|evtl|excl|incl|inkl|págs|zzgl)\.)"
     r"|(?<=\b(?:Srta|janv|févr)\.)|(?<=\baprox\.)|(?<=\bapprox\.)"
-    r"|(?:(?<=\b\d\.)|(?<=\b\d\d\.))(?= (?:Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember|Jahrhundert|Jh\.|und \d))"
+    r"|(?:(?<=\b\d\.)|(?<=\b\d\d\.))(?= (?:Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember|Jahrhundert|Jh\."
+    r"|Weltkrieg|und \d|(?:April|August|September|November) \d{4}))"
     r"|(?<=-U\.)(?=S\.)|(?<=-U\.S\.)|(?<=\b[A-Z]\.)(?=-[A-Z]\.)|(?<=\b[A-Z]\.-[A-Z]\.))"
 )
 _NUMBER = re.compile("(?<=[。！？])[0-9]|(?<=[。！？][”」』])[0-9]")  # the library takes the mark for a decimal point
