@@ -43,6 +43,8 @@ def test_every_script_is_cut_at_its_marks(text, sentences):
         "See https://example.com/a.b?c=1.5 or 192.168.1.1 now.",
         "Он жил в г. Москве в 1990 г. и работал.",
         "А. С. Пушкин писал стихи.",
+        "Э. Хемингуэй, Е. Шварц и др., т.е. Иванов, писали стихи.",
+        "É. Zola met Ö. Bilgin and Κ. Π. Καβάφης of Marconi Gmb., a firm.",
         "价格为3.14元。",
         "U.S. officials agreed.",
         "a line that is\nwrapped in the middle.",

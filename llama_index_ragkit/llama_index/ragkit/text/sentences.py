@@ -7,9 +7,9 @@ sentence mark but misses some abbreviations. LlamaIndex's own splitter uses an u
 after "Dr." and does not support `。`.
 
 Added here: sentence marks of Khmer and Tibetan, headings, and Thai and Lao, which end a sentence with a space; common
-abbreviations that its English rules lack ("Ms.", "approx.", "bzw."), German ordinals before a month or a century, and
-Chinese and Japanese sentences that begin with a number. A single line break does not end a sentence, since texts are
-wrapped. A blank line, a list item or a Markdown heading does.
+abbreviations that its English rules lack ("Ms.", "approx.", "bzw."), initials other than ASCII letters, German ordinals
+before a month or a century, and Chinese and Japanese sentences that begin with a number. A single line break does not
+end a sentence, since texts are wrapped. A blank line, a list item or a Markdown heading does.
 
 Speech is found by its marks, since a splitter leaves a quotation in one piece.
 
@@ -68,9 +68,10 @@ _POINT = re.compile(
     r"|(?<=\b(?:Srta|janv|févr)\.)|(?<=\baprox\.)|(?<=\bapprox\.)"
     r"|(?:(?<=\b\d\.)|(?<=\b\d\d\.))(?= (?:Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember|Jahrhundert|Jh\."
     r"|Weltkrieg|und \d|(?:April|August|September|November) \d{4}))"
-    r"|(?<=-U\.)(?=S\.)|(?<=-U\.S\.)|(?<=\b[A-Z]\.)(?=-[A-Z]\.)|(?<=\b[A-Z]\.-[A-Z]\.))"
+    r"|(?<=-U\.)(?=S\.)|(?<=-U\.S\.)|(?<=\b[A-Z]\.)(?=-[A-Z]\.)|(?<=\b[A-Z]\.-[A-Z]\.)"
+    r"|(?<=\b[À-ÞĀ-ſΆ-ΫЁЄІЇА-Я]\.)|(?<=\bт\.[екн]\.)|(?=[,;]))"  # initials; "т.е."
 )
-_NUMBER = re.compile("(?<=[。！？])[0-9]|(?<=[。！？][”」』])[0-9]")  # the library takes the mark for a decimal point
+_NUMBER = re.compile("([。！？][”」』]?)[0-9]")  # the library takes the mark for a decimal point
 
 _LATE_ENDS = re.compile(
     "(?<=[\u17d4\u17d5\u0f0d-\u0f11])(?![\u17d4\u17d5\u0f0b-\u0f14])"  # after the marks of Khmer and Tibetan
@@ -93,8 +94,8 @@ def split_sentences(text: str, language: str | None = None) -> list[str]:
 
 def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, int]]:
     """The positions of the sentences of :func:`split_sentences`: `text[start:end]`, in order, without overlap."""
-    # The same length, character by character.
-    readable = _POINT.sub("_", _NUMBER.sub("一", _WIDE.sub(_narrow, text)))
+    readable = text if text.isascii() else _NUMBER.sub(r"\1一", _WIDE.sub(_narrow, text))
+    readable = _POINT.sub("_", readable)  # the same length as the text, character by character
     spans = []
     for start, piece in _pieces(readable, language or language_of(readable)):
         cuts = [0, *(match.end() for match in _LATE_ENDS.finditer(piece)), len(piece)]
