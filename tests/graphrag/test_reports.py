@@ -13,7 +13,7 @@ from llama_index.graphrag import AgglomerativeClustering
 from llama_index.graphrag.clustering.hierarchy import clustered
 from llama_index.graphrag.config import GraphRAGConfig
 from llama_index.graphrag.graph.entity_graph import entity_graph
-from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, RelationStatement
+from llama_index.graphrag.graph.statement import ChunkStatements, ClaimStatement, EntityStatement, RelationStatement
 from llama_index.graphrag.graph.statement_graph import statement_graph
 from llama_index.graphrag.reports.lines import ReportLine, covering_lines, fitting, ranked_lines, salience
 from llama_index.graphrag.reports.planning import (
@@ -114,6 +114,11 @@ def test_a_title_has_what_begins_in_lower_case_only_where_there_is_no_other_name
         "Ada Hale, Tern Rock",
         "all the lot, as a lid does",
     }
+
+
+def test_names_of_which_nothing_is_said_are_titles_as_they_are_spelled() -> None:
+    plans = planner([ChunkStatements("c0", "h0", entities=(EntityStatement("Fax-Execution"),))])
+    assert [plans.title(community) for community in range(len(plans.hierarchy))] == ["Fax-Execution"]
 
 
 lines = st.lists(

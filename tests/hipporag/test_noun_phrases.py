@@ -45,6 +45,18 @@ def read_text(text, title="", lower_case=False):
         ("He said “I have never seen so much of it” of “Of Ships”.", ["Of Ships"]),
         ("1. Ada Hale came. 2. Guy Orde left.", ["Ada Hale", "Guy Orde"]),
         ("She left AT&T. He joined P&G Austria.", ["AT&T", "P&G Austria"]),
+        (
+            "Marl Head, Inc., and Orde Holdings, LLC, pay; see Art. 12 Abs. 3 and Fig. 3.",
+            ["Marl Head", "Orde Holdings"],
+        ),
+        ("as Orde, A. J., and Hale, E. M., wrote", ["Orde", "Hale"]),
+        ("He likes Art Deco, and Art. She wrote to Dr. Hale.", ["Art Deco", "Dr. Hale"]),
+        (
+            "Hi Ada,\n\nI saw Guy.\n\nDear Mr. Orde,\n\nHello Kitty is a brand.",
+            ["Ada", "Guy", "Mr. Orde", "Hello Kitty"],
+        ),
+        ('[{"keeper": "Ada Hale", "built": 1871}] and "Heat": it burned', ["Ada Hale", "Heat"]),
+        ("Habló con la Dra. Ortega, la Sra. Ruiz.", ["Dra. Ortega", "Sra. Ruiz"]),
         ("no name at all", []),
     ],
 )

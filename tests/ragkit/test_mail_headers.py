@@ -34,6 +34,11 @@ def test_the_header_of_a_quoted_mail_too(above):
     assert "Fwd" not in text
 
 
+def test_a_subject_keeps_its_signs():
+    text = "From: ann@coast.example\nSubject: Oil > 3 tons\n\nIt came."
+    assert without_mail_headers(text) == "Oil > 3 tons\n\nIt came."
+
+
 KEPT = {
     "a timetable": "From: Rome\nTo: Ostia\nDate: 3 May\n\nThe boat leaves at noon.",
     "a talk": "From: the beginning.\nAda: It was dark.",

@@ -3,7 +3,7 @@
 import pytest
 
 from llama_index.ragkit.text.prose import is_reference, without_addresses
-from llama_index.ragkit.text.statements import is_statement, line_sentences
+from llama_index.ragkit.text.statements import is_statement, line_sentences, sentences_of_prose
 
 ENTRIES = (
     "[12] A. M. Lee and B. Roe, “Oil lamps of the coast,” *J. Light*, vol. 45, pp. 255–282, 1950.",
@@ -72,3 +72,8 @@ def test_short_sentences_of_any_script_are_statements(text: str) -> None:
 def test_addresses_go_with_the_words_that_announce_them() -> None:
     assert without_addresses("It burns (doi: 10.1000/x.5) oil.") == "It burns ( oil."
     assert without_addresses("Ada wrote 10 lines: oil.") == "Ada wrote 10 lines: oil."
+
+
+def test_a_sign_within_a_line_is_no_mark_of_a_quotation() -> None:
+    text = "> Values of p > 0.05 were left out.\n\nUse a -> b here, Ann."
+    assert sentences_of_prose(text) == ["Values of p > 0.05 were left out.", "Use a -> b here, Ann."]

@@ -25,6 +25,9 @@ from llama_index.ragkit.text.sentences import language_of, sentence_spans, split
         ("བོད་ཡིག་རེད། དེ་ཡག་པོ་རེད།", ["བོད་ཡིག་རེད།", "དེ་ཡག་པོ་རེད།"]),
         ("วันนี้อากาศดี เราไปเที่ยว", ["วันนี้อากาศดี", "เราไปเที่ยว"]),
         ("The sign said 很好。走吧！ Then he left.", ["The sign said 很好。", "走吧！", "Then he left."]),
+        ("灯塔高三十米。1937年起火！“好。”2004年重建。", ["灯塔高三十米。", "1937年起火！", "“好。”", "2004年重建。"]),
+        ("他说：“灯塔建成。1937年起火。”", ["他说：“灯塔建成。1937年起火。”"]),
+        ("Er kam 1931. Mai war kalt.", ["Er kam 1931.", "Mai war kalt."]),
     ],
 )
 def test_every_script_is_cut_at_its_marks(text, sentences):
@@ -40,9 +43,16 @@ def test_every_script_is_cut_at_its_marks(text, sentences):
         "See https://example.com/a.b?c=1.5 or 192.168.1.1 now.",
         "Он жил в г. Москве в 1990 г. и работал.",
         "А. С. Пушкин писал стихи.",
+        "Э. Хемингуэй, Е. Шварц и др., т.е. Иванов, писали стихи.",
+        "É. Zola met Ö. Bilgin and Κ. Π. Καβάφης of Marconi Gmb., a firm.",
         "价格为3.14元。",
         "U.S. officials agreed.",
         "a line that is\nwrapped in the middle.",
+        "Our lawyer, Ms. Ferreira, wrote approx. 40 of them for Wm. Moffat.",
+        "See Eqs. (4) and (5) in Vol. Three.",
+        "J.-P. Martin met the non-U.S. governments and non-U.S. Companies.",
+        "Am 1. Januar und 3. April 1904 bzw. im 18. und 19. Jahrhundert, vgl. Abs. 3 und Nr. 4.",
+        "La Sra. Ortega pagó aprox. 3 euros.",
         "เร็วๆ นี้",  # the repetition sign takes a space within its sentence
     ],
 )

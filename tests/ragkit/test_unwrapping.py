@@ -34,6 +34,33 @@ def test_wrapped_prose_is_restored(width):
         ("glass blows, a glass-\nblower and a glassblower", ["glass blows, a glassblower and a glassblower"]),
         ("of the Anglo-\nAmerican bank", ["of the Anglo-American bank"]),
         (
+            "Ada: the oil of the lamp has burned down and the\nOtto: What?\nAda: the lamp is out and\nnobody knows why",
+            [
+                "Ada: the oil of the lamp has burned down and the",
+                "Otto: What?",
+                "Ada: the lamp is out and nobody knows why",
+            ],
+        ),
+        ("name: Storm Lantern of the\nmaker: Otto", ["name: Storm Lantern of the", "maker: Otto"]),
+        ("the lamp of the engineer and\nfounder: Otto", ["the lamp of the engineer and founder: Otto"]),
+        (
+            "2026-05-03 10:15:22 the lamp of the\n2026-05-03 10:15:24 server is lit",
+            ["2026-05-03 10:15:22 the lamp of the", "2026-05-03 10:15:24 server is lit"],
+        ),
+        ("[00:12] We saw the\n[00:25] lamp", ["[00:12] We saw the", "[00:25] lamp"]),
+        (
+            "00:00:01,000 --> 00:00:04,200\nthe Gulf Stream and\nthe cold sea",
+            ["00:00:01,000 --> 00:00:04,200", "the Gulf Stream and the cold sea"],
+        ),
+        (
+            '7, Storm Lantern, brass, burns oil of the\n8, Deck Lamp, tin, "small, waterproof"\n9, Horn, tin, loud',
+            [
+                "7, Storm Lantern, brass, burns oil of the",
+                '8, Deck Lamp, tin, "small, waterproof"',
+                "9, Horn, tin, loud",
+            ],
+        ),
+        (
             "same  filename.   It  also provides a further way for man to select\nthe correct page.",
             ["same  filename.   It  also provides a further way for man to select the correct page."],
         ),  # justified: three blanks end a sentence, and make no columns

@@ -91,7 +91,7 @@ class Planner:
         A name that begins in lower case, such as a quotation, is part of the title only if there is no other.
         """
         ranked = list(salience(self.lines(community)) or self.names(community))
-        nodes = frozenset(self.plan(community).nodes)
+        nodes = frozenset(self.plan(community).nodes) or None  # nothing is said about its entities: any chunk
         named = (self.graph.name_of(key, nodes) for key in ranked)
         best = list(islice((name for name in named if not name[:1].islower()), _TITLE_NAMES))
         return ", ".join(best or [self.graph.name_of(key, nodes) for key in ranked[:_TITLE_NAMES]])

@@ -59,12 +59,25 @@ WORD = re.compile(
 _INSIDE = r"([^\"“”„«»「」『』《》\n]{2,80}?)[\s,.;]*"
 _QUOTED = re.compile(
     rf"[“„«「『《]\s*(?!\s){_INSIDE}[”“»」』》]"
-    rf"|(?<![A-Za-z0-9.,;:!?'\")])\"(?!\s){_INSIDE}\"(?![A-Za-z0-9\"])"  # a straight mark may open or close
+    # A straight mark may open or close; a key of JSON is no name.
+    rf"|(?<![A-Za-z0-9.,;:!?'\")])\"(?!\s){_INSIDE}\"(?![A-Za-z0-9\"]|\s?:\s?[\"\[{{\d])"
 )
 _CODE = re.compile(r"[=\[\]{}\\<>_|%#]|\w\(")
 _GENITIVE = re.compile(r"['’]s?$")
 _JOINTS = frozenset((" ", "-", " & ", "- ", "\u00a0"))
-ABBREVIATED = frozenset(("St", "Dr", "Mr", "Mrs", "Ms", "Jr", "Sr", "Mt", "Ft", "Prof", "Rev", "Gen", "Col", "Capt"))
+_TITLES_TEXT = "St Dr Mr Mrs Ms Jr Sr Mt Ft Prof Rev Gen Col Capt Mme Mlle Sra Srta Dra"
+ABBREVIATED = frozenset(_TITLES_TEXT.split())
+# Abbreviations before a number or a name, which are none with the point after them; and what firms add to their names.
+_SHORT_TEXT = """
+Abb Abs Art Bros Ch Chap Co Corp Dept Ed Eds Eq Eqs Fig Figs Kap Messrs Mio Mrd No Nos Nr Sec Univ Vol
+"""
+_ABBREVIATIONS = ABBREVIATED.union(_SHORT_TEXT.split())
+_LEGAL_FORMS = frozenset(("Inc", "GmbH", "LLC", "LLP", "Ltd", "PLC", "Plc"))
+_INITIALS = re.compile(r"[^\W\d_](?:\.?[ -][^\W\d_])+")
+_GREETING = re.compile(
+    r"^(?:Hi|Hey|Hello|Dear|Hallo|Lieber?|Chère?|Cher|Bonjour|Querid[oa]|Estimad[oa]|Hola|Ciao)(?= [^\n,]{1,40},$)",
+    re.MULTILINE,
+)
 _MOST_WORDS = 20  # of a name
 _MOST_QUOTED = 5  # words of a quotation that is taken for a name, whatever its capitals
 _MOST_SHOUTED = 8  # words in capitals
@@ -121,7 +134,7 @@ def names(text: str) -> list[Mention]:
     sentences = [*sentence_spans(text), *(part for span in speech for part in sentences_within(text, span))]
     openers = {k for start, end in sentences if (k := bisect_left(starts, start)) < bisect_left(starts, end)}
     sections = {k for k, start in enumerate(starts) if text[start].isdigit() and _is_section(text, words, openers, k)}
-    numbers |= sections
+    numbers |= sections | {bisect_left(starts, match.start()) for match in _GREETING.finditer(text)}
     openers |= {k + 1 for k in sections}
     inner = {word.group() for k, word in enumerate(words) if k not in openers and _is_capital(word.group())}
     found = _quoted(text, {start for start, _ in speech})
@@ -142,11 +155,20 @@ def names(text: str) -> list[Mention]:
     trimmed = {(start, start + len(_GENITIVE.sub("", text[start:end]))) for start, end in found}
     order = sorted(trimmed, key=lambda span: (span[0], -span[1]))
     mentions = (Mention(text[start:end], start, end) for start, end in order)
-    return [mention for mention in mentions if _may_be_asked_for(mention.text)]
+    return [mention for mention in mentions if _may_be_asked_for(mention.text) and not _is_abbreviation(text, mention)]
 
 
 def _may_be_asked_for(phrase: str) -> bool:
     return is_name(phrase) and not is_aside(phrase) and not is_date(phrase)
+
+
+def _is_abbreviation(text: str, mention: Mention) -> bool:
+    """Whether a mention is no more than "Fig.", "3 Nr.", "Inc." or the initials of somebody named before them."""
+    if text.startswith(".", mention.end):
+        *before, last = mention.text.split()
+        if last in _ABBREVIATIONS and all(map(str.isdigit, before)):
+            return True
+    return mention.text in _LEGAL_FORMS or _INITIALS.fullmatch(mention.text) is not None
 
 
 def _quoted(text: str, speech: set[int]) -> set[tuple[int, int]]:

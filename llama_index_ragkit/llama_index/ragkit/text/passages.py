@@ -32,7 +32,7 @@ _FIELDS = (
 _SUBJECT = re.compile(rf"(?:{_SUBJECTS})[ \t]*[:：][ \t]*(.*)", re.IGNORECASE)
 _FIELD = re.compile(rf"(?:{_FIELDS}|{_SUBJECTS})[ \t]*[:：][ \t]*.*", re.IGNORECASE)
 _FOLDED = re.compile(r"[ \t]+\S.*")
-_QUOTED = re.compile(r"(?:>[ \t]?)+")
+_QUOTED = re.compile(r"\A(?:>[ \t]?)+")
 _RULE = re.compile(r"[^\w\n]*-{2,}.*|[-_=*]{3,}")  # "-----Original Message-----"
 _MAILBOX = re.compile(r"(?<![^\s@<>])[^\s@<>]+@[^\s@<>]+\.[^\s@<>]+")
 _ANSWERED = re.compile(r"(?:(?:Re|Fwd?|AW|WG|Antw|TR|RV|SV|VS|回复|转发)\s*[:：]\s*)+", re.IGNORECASE)

@@ -6,8 +6,10 @@ default that is derived from the script of the text (Russian for Cyrillic, Engli
 sentence mark but misses some abbreviations. LlamaIndex's own splitter uses an untrained Punkt model, which splits
 after "Dr." and does not support `。`.
 
-Added here: sentence marks of Khmer and Tibetan, headings, and Thai and Lao, which end a sentence with a space. A single
-line break does not end a sentence, since texts are wrapped. A blank line, a list item or a Markdown heading does.
+Added here: sentence marks of Khmer and Tibetan, headings, and Thai and Lao, which end a sentence with a space; common
+abbreviations that its English rules lack ("Ms.", "approx.", "bzw."), initials other than ASCII letters, German ordinals
+before a month or a century, and Chinese and Japanese sentences that begin with a number. A single line break does not
+end a sentence, since texts are wrapped. A blank line, a list item or a Markdown heading does.
 
 Speech is found by its marks, since a splitter leaves a quotation in one piece.
 
@@ -58,6 +60,18 @@ _WINDOW = 10_000  # characters that are segmented at once
 # sentencex measures some gaps in bytes, and panics if a space or a line end is longer than one.
 _WIDE = re.compile(r"[^\S\x00-\x7f]|[\ud800-\udfff]")
 _NARROW = {"\x85": "\n", "\u2028": "\n", "\u2029": "\n"}
+# A point that ends no sentence, by what stands before and after it. Lookbehinds need words of one length.
+_POINT = re.compile(
+    r"\.(?:(?<=\b(?:Bd|Eq|Jh|Ms|Mx|Nr|Ud|Wm)\.)"
+    r"|(?<=\b(?:Abb|Abs|Dra|Eqs|Kap|Mio|Mme|Mrd|Sra|Uds|Vol|bzw|env|geb|ggf|núm|pág|sog|vgl)\.)"
+    r"|(?<=\b(?:Aufl|Chap|Chas|Figs|Hrsg|Mlle|Thos|Vols|chap|evtl|excl|incl|inkl|págs|zzgl)\.)"
+    r"|(?<=\b(?:Srta|janv|févr)\.)|(?<=\baprox\.)|(?<=\bapprox\.)"
+    r"|(?:(?<=\b\d\.)|(?<=\b\d\d\.))(?= (?:Januar|Februar|März|Mai|Juni|Juli|Oktober|Dezember|Jahrhundert|Jh\."
+    r"|Weltkrieg|und \d|(?:April|August|September|November) \d{4}))"
+    r"|(?<=-U\.)(?=S\.)|(?<=-U\.S\.)|(?<=\b[A-Z]\.)(?=-[A-Z]\.)|(?<=\b[A-Z]\.-[A-Z]\.)"
+    r"|(?<=\b[À-ÞĀ-ſΆ-ΫЁЄІЇА-Я]\.)|(?<=\bт\.[екн]\.)|(?=[,;]))"  # initials; "т.е."
+)
+_NUMBER = re.compile("([。！？][”」』]?)[0-9]")  # the library takes the mark for a decimal point
 
 _LATE_ENDS = re.compile(
     "(?<=[\u17d4\u17d5\u0f0d-\u0f11])(?![\u17d4\u17d5\u0f0b-\u0f14])"  # after the marks of Khmer and Tibetan
@@ -80,7 +94,8 @@ def split_sentences(text: str, language: str | None = None) -> list[str]:
 
 def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, int]]:
     """The positions of the sentences of :func:`split_sentences`: `text[start:end]`, in order, without overlap."""
-    readable = _WIDE.sub(_narrow, text)  # the same length, character by character
+    readable = text if text.isascii() else _NUMBER.sub(r"\1一", _WIDE.sub(_narrow, text))
+    readable = _POINT.sub("_", readable)  # the same length as the text, character by character
     spans = []
     for start, piece in _pieces(readable, language or language_of(readable)):
         cuts = [0, *(match.end() for match in _LATE_ENDS.finditer(piece)), len(piece)]

@@ -18,7 +18,7 @@ _WIDE = re.compile(f"[{UNSPACED}]")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*)")
 _CLOSING_SIGNS = "# \t"
 _SPEAKER = re.compile(r"[^:!?]{1,40}:\s")  # "Mrs. Hale: "
-_QUOTATION = re.compile(r"(?:>[ \t]?)+")
+_QUOTATION = re.compile(r"\A(?:>[ \t]?)+")
 _LEAST_WORDS, _LEAST_CHARACTERS = 4, 6
 _JOINING_TEXT = """
 a al an and at by de der des du ed editor editors eds et for from in la le of on or the to und van von y

@@ -4,7 +4,9 @@ Blank lines separate paragraphs. A single line break is a *wrap* if the text con
 
 1. Markup is never joined: a Markdown heading, table row, quotation, rule or link definition, a list item, a line that
    is indented more than the one before.
-2. Rows of a table (columns, mostly numbers) and lines of code are never joined.
+2. Rows of a table (columns, mostly numbers, or the same number of commas) and lines of code are never joined. Nothing
+   is joined to a line that begins with a date and a time, or with a label ("Ada: ") if the line before has a label or
+   another line of the block has the same one: these are entries of a log, turns of a talk and fields of a record.
 3. A second line that begins with a lower-case letter is a continuation, and so is one after a comma, a function word,
    an opening bracket or a hyphen.
 4. Otherwise the first line must be full: the first word of the second line would have made it longer than the lines of
@@ -21,6 +23,7 @@ does not have, so "return to the lake (1871);" is not code.
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from llama_index.ragkit.text.characters import UNSPACED
@@ -125,13 +128,19 @@ LINK_DEFINITION = re.compile(
 )
 """Where a link of Markdown leads: ``[the guide]: guide.md#lamps``."""
 
-_MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$)")  # heading, table row, quotation, rule
+# Heading, table row, quotation, rule, times of a subtitle.
+_MARKUP = re.compile(r"\s*(?:#{1,6}\s|\||>|[=*_-]{3,}\s*$|[\d:]{5,8}[.,]\d{3} --> )")
 _COLUMNS = re.compile(r"\S(?:\t| {4,})\S|[^\s.!?:] {3}\S|\.{4,}|(?: \.){3,}")
 # Three blanks after a sentence belong to a justified line.
 _COLUMN_SIGNS = "\t", "   ", "....", " . ."  # a line without any has no columns
 NUMBER = re.compile(r"[$€£(]?\d[\d,.]*[%)]?")
 _OPEN_END = re.compile(r"[,;(\[{&/–—-]$|[^\W\d_]['’-]$")
 _SENTENCE_WITHIN = re.compile(r"[^\W\d]{2}[.!?…][\"'”’»)\]]* ")
+_DAY = r"(?:\d{1,4}[-./]\d{1,2}[-./]\d{1,4},?|[A-Z][a-z]{2} [ \d]\d)[ T]"
+_STAMP = re.compile(rf"\s*(?:[\[(]?{_DAY}[ \t]?\d{{1,2}}:\d{{2}}|[\[(]\d{{1,2}}:\d{{2}}[\d:.,]*[\])])")
+_FIELD = re.compile(r"\s*([^\W_][^:：.!?,;]{0,30})(?::\s|：)")
+_QUOTED = re.compile(r"\"[^\"]*\"")
+_LEAST_COMMAS, _LEAST_ROWS, _ALIKE = 3, 3, 0.75  # of a row, of a table, and the share of rows with as many commas
 _HYPHEN = re.compile(r"(?<![^\W\d_])([^\W\d_]+)-$")
 _LETTERS = re.compile(r"[^\W\d_]*")
 _WIDE = re.compile(f"[{UNSPACED}，。、；：！？“”《》（）「」『』]")
@@ -194,11 +203,11 @@ def _paragraphs(block: Sequence[str], small: frozenset[str], words: frozenset[st
     """The lines of a block, joined at wraps."""
     width = sorted(map(len, block))[-1 - len(block) // 4]  # of the lines, except some longer ones
     rows = [is_table_row(line) for line in block]
-    labels = _among_labels(block)
+    labels, entries = _among_labels(block), _begin_entries(block)
     parts: list[list[str]] = [[block[0].strip()]]
     for i in range(1, len(block)):
         a, b = block[i - 1], block[i]
-        is_wrap = not (rows[i - 1] or rows[i] or _is_markup(a, b)) and (
+        is_wrap = not (rows[i - 1] or rows[i] or entries[i] or _is_markup(a, b)) and (
             _continues(a, b, small) or ((not labels[i] or len(a) >= _LONGEST_LABEL) and _is_full(a, b, width))
         )
         if is_wrap:
@@ -206,6 +215,28 @@ def _paragraphs(block: Sequence[str], small: frozenset[str], words: frozenset[st
         else:
             parts.append([b.strip()])
     return ["".join(part) for part in parts]
+
+
+def _begin_entries(block: Sequence[str]) -> list[bool]:
+    """Which lines begin an entry of a log, a turn of a talk, a field of a record or a row with commas."""
+    labels = ["" for _ in block]
+    found = [False for _ in block]
+    for i, line in enumerate(block):
+        if ":" in line or "：" in line:
+            found[i] = _STAMP.match(line) is not None
+            label = _FIELD.match(line)
+            labels[i] = label[1] if label else ""
+    times = Counter(filter(None, labels))
+    for i in range(1, len(block)) if times else ():
+        found[i] |= times[labels[i]] > 1 or bool(labels[i - 1] and labels[i])
+    commas = [line.count(",") for line in block]
+    if len(block) >= _LEAST_ROWS and sum(count >= _LEAST_COMMAS for count in commas) >= _ALIKE * len(block):
+        commas = [_QUOTED.sub("", line).count(",") for line in block]
+        usual, rows = Counter(commas).most_common(1)[0]
+        if usual >= _LEAST_COMMAS and rows >= _ALIKE * len(block):
+            for i in range(1, len(block)):
+                found[i] |= commas[i - 1] == commas[i] == usual and not block[i - 1].endswith(",")
+    return found
 
 
 def _among_labels(block: Sequence[str]) -> list[bool]:
