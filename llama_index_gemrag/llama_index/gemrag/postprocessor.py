@@ -82,7 +82,8 @@ class GEMRAGPostprocessor(DerivedPostprocessor):
         return fit_tokens(results, self.token_budget)
 
     def _vectors(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle | None) -> Steps[NDArray[np.float32] | None]:
-        if bundle is None or self.edge_weight == 1 or len(nodes) >= self.top_n:
+        enough = len(nodes) >= self.top_n and self.filters is None  # a filter may drop some
+        if bundle is None or self.edge_weight == 1 or enough:
             return None
         vector: NDArray[np.float32] | None = yield from self._index.reader.vector(bundle)
         return vector
