@@ -45,9 +45,8 @@ __all__ = ["KeyPointsEvent", "PGRAGRetriever", "key_points_of"]
 logger = logging.getLogger(__name__)
 dispatcher = get_dispatcher(__name__)
 
-_NOTHING = re.compile(
-    r"(?:null|none|nil|n/?a|unknown|[\W\d]*)\W*", re.IGNORECASE
-)  # what a model writes in place of a point
+# What a model writes in place of a point.
+_NOTHING = re.compile(r"(?:null|none|nil|n/?a|unknown)?[\W\d]*", re.IGNORECASE)
 
 
 class KeyPoints(Reply):
