@@ -69,7 +69,7 @@ _TITLES_TEXT = "St Dr Mr Mrs Ms Jr Sr Mt Ft Prof Rev Gen Col Capt Mme Mlle Sra S
 ABBREVIATED = frozenset(_TITLES_TEXT.split())
 # Abbreviations before a number or a name, which are none with the point after them; and what firms add to their names.
 _SHORT_TEXT = """
-Abb Abs Art Bros Ch Chap Co Corp Dept Ed Eds Eq Eqs Fig Figs Kap Messrs Mio Mrd No Nos Nr Sec Univ Vol
+Abb Abs Art Bros Ch Chap Co Corp Dept Eds Eq Eqs Fig Figs Kap Messrs Mio Mrd No Nos Nr Sec Univ Vol
 """
 _ABBREVIATIONS = ABBREVIATED.union(_SHORT_TEXT.split())
 _LEGAL_FORMS = frozenset(("Inc", "GmbH", "LLC", "LLP", "Ltd", "PLC", "Plc"))
