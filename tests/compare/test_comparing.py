@@ -316,6 +316,9 @@ def test_the_command_reads_a_folder_and_questions(
     monkeypatch.setattr(Method, "build", None)  # nothing is built again
     assert run(monkeypatch, *asked, "--out", f"{folder / 'out'}") == 0
     assert capsys.readouterr().out == told
+    monkeypatch.setattr("llama_index.mrag.__version__", "99")  # a later version may answer otherwise
+    assert run(monkeypatch, *asked, "--out", f"{folder / 'out'}") == 0
+    assert capsys.readouterr().out != told
 
 
 def test_the_command_cuts_chunks_of_a_given_size(

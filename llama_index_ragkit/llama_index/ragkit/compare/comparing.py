@@ -29,6 +29,7 @@ from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION
 from tqdm.auto import tqdm
 
+from llama_index.ragkit import __version__
 from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, heads_of, installed
 from llama_index.ragkit.compare.questions import Question, held_out, pages_of_files, with_documents, written
@@ -56,7 +57,6 @@ _BASELINES = {"dense": 0.0, "BM25": 1.0, "hybrid": LEXICAL_WEIGHT}
 _KEPT = 1000  # characters of a passage that a run keeps, which its page shows
 _ENOUGH = 10  # times the passages of an answer, that many chunks make recall tell systems apart
 _SHORT = 10  # tokens of a short passage
-_VERSION = "5"  # of what a stored run depends on
 _PROBED = 10  # chunks, by which the time of a build is estimated
 _PROBED_QUESTIONS = 2
 
@@ -259,7 +259,8 @@ class _Session:
         llm = "" if self.llm is None else model_identity(self.llm)
         texts = [[node.ref_doc_id, embed_text(node)] for node in self.nodes]
         heads = "" if self.head_model is None else self.head_model.model_name
-        parts = [_VERSION, texts, list(self.questions), self.plain_model.model_name, heads, llm, self.top_k]
+        versions = [__version__, *(method.version for method in installed())]
+        parts = [versions, texts, list(self.questions), self.plain_model.model_name, heads, llm, self.top_k]
         parts += [self.answering.tokens, [[query.id, *query.answers] for query in self.answering.queries]]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

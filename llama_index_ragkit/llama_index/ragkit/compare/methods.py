@@ -53,6 +53,11 @@ class Method:
         work: Estimate = cls.llm_work(*given, llm) + cls.embedding_work(*given, 200, {})
         return work
 
+    @property
+    def version(self) -> str:
+        """The version of the package."""
+        return str(import_module(self.module).__version__)
+
     def _class(self) -> Any:
         return getattr(import_module(self.module), self.index)
 
