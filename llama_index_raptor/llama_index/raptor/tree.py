@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from llama_index.ragkit.nested_arrays import Arrays, part_of
-from llama_index.ragkit.text.layered_mapping import LayeredMapping
+from llama_index.ragkit.text.layered_mapping import with_changes
 from llama_index.ragkit.text.packed_words import PackedMapping
 
 __all__ = ["Summary", "Tree", "summary_id"]
@@ -122,21 +122,16 @@ class Tree:
 
     def _edited(self, removed: Iterable[str], new: Mapping[str, Summary]) -> "Tree":
         """A copy without the removed summaries and with the new ones; a summary in both is kept."""
-        summaries = LayeredMapping.over(self.summaries, forget=False)  # ids
-        parents = LayeredMapping.over(self.parents, forget=False)
-        for name in removed:
-            for child in summaries.pop(name).children:
-                left = tuple(parent for parent in parents[child] if parent != name)
-                if left:
-                    parents[child] = left
-                else:
-                    del parents[child]
-        for name, summary in new.items():
-            if name not in summaries:
-                summaries[name] = summary
-                for child in summary.children:
-                    parents[child] = tuple(sorted((*parents.get(child, ()), name)))
-        return Tree(summaries, parents)
+        gone = {name: self.summaries[name] for name in removed}
+        made = {name: summary for name, summary in new.items() if name in gone or name not in self.summaries}
+        above, parents = Tree.of(made).parents, dict[str, tuple[str, ...] | None]()
+        for child in {child: None for part in (gone, made) for summary in part.values() for child in summary.children}:
+            kept = {name for name in self.parents.get(child, ()) if name not in gone}
+            parents[child] = tuple(sorted(kept.union(above.get(child, ())))) or None
+        return Tree(
+            with_changes(self.summaries, {**dict.fromkeys(gone), **made}, forget=False),  # ids
+            with_changes(self.parents, parents, forget=False),
+        )
 
     def replace(
         self, changes: Mapping[str, Collection[str]], additions: Mapping[str, Collection[str]] | None = None
