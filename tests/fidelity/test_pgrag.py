@@ -230,3 +230,20 @@ def test_the_best_rows_of_the_aggregate_matrix_are_the_answer(question: str):
     found = {" ".join(result.node.metadata["pgrag_path"]): result.get_score() for result in results}
     assert list(found.values()) == pytest.approx([score / best[0] for score in best])
     assert found == pytest.approx({text: wanted[text] / best[0] for text in found})
+
+
+@pytest.mark.parametrize("mode", ["PG", "PG w. KPs"])
+def test_the_ablations_rank_facts_by_their_cosines(mode: str):
+    """Section 3.4, table 1: PG asks the pseudo-graph with the question, PG w. KPs with key points; neither walks."""
+    asked = "Which oil did the Marl lamp burn?" if mode == "PG" else POINTS[1]
+    llm = ScriptedLLM(
+        lambda prompt: json.dumps({"key_points": POINTS[1:]}) if "Key points:" in prompt else reply(prompt)
+    )
+    index = built(llm=llm)
+    search = index.as_retriever(**{**PGRAGRetriever.paper(), "mode": mode})
+    results = search.retrieve("Which oil did the Marl lamp burn?")
+    cosines = {" ".join(path): np.array(MODEL.vector(asked)) @ embedded(path) for _, path in paths()}
+    assert [cosines[result.node.text] for result in results] == pytest.approx(sorted(cosines.values())[:-9:-1])
+    assert all(0 < result.get_score() < 1 for result in results)
+    sources = index.as_retriever(**{**PGRAGRetriever.paper(), "mode": mode, "return_source": True}).retrieve("oil?")
+    assert sources[0].get_score() > sources[-1].get_score()

@@ -151,6 +151,11 @@ class SearchConfig(CheckedFields):
         """Whether paths are also ranked by their words and nodes, unlike the published search."""
         return self.walks and self.ranking == "trust"
 
+    @property
+    def ranks_support(self) -> bool:
+        """Whether paths are ranked only by the support that a walk gives them, as in the published search."""
+        return self.walks and self.ranking == "support"
+
 
 PAPER_INDEX: Mapping[str, Any] = MappingProxyType(
     {"topic_threshold": 0.92, "fact_threshold": 0.98, "fusion": "leaders", "cell_vectors": True}

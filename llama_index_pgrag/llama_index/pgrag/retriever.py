@@ -216,10 +216,10 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         nodes = node_scores(graph, near, facts, names, options) if found.nodes is None else found.nodes
         paths = path_scores(graph, facts, nodes, near.lexical_weight, options)
         if not np.isfinite(paths).any():
-            nothing = options.ranking == "support" and len(graph.facts)
+            nothing = options.ranks_support and len(graph.facts)
             fallback = "no path has support" if nothing else "the mind maps have no facts"
             nodes = near.scores
-            if options.ranking == "support":
+            if options.ranks_support:
                 nodes = np.where(np.isfinite(nodes), result_scores(nodes, nodes), -np.inf)
         cosines = [near.cosines]
         if len(asked.points) > 1 or asked.points[0] is not asked.vector:

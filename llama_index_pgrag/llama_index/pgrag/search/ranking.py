@@ -18,7 +18,7 @@ It is the sum of three terms:
 
 A fact path f with the aggregate score w(f) of the walk over the candidate maps has the score
 
-    s(f) = (1 - l) z(max_k cos(k, f)) + walk_weight * w(f) / max w + s(p)
+    s(f) = (1 - l) max_k z(cos(k, f)) + walk_weight * w(f) / max w + s(p)
 
 where l is the weight of BM25 in the nearness of nodes for this question. Two criteria that need the texts of paths, or
 the other paths, then rank the best paths; neither is in the paper:
@@ -202,10 +202,8 @@ def node_scores(
     shown = np.isfinite(nearness)
     scores = np.full(len(nearness), -np.inf)
     if config.ranking == "support":
-        best = np.zeros(len(nearness))
-        np.maximum.at(best, graph.node_rows, facts.support)
-        scores[shown & (best > 0)] = best[shown & (best > 0)]
-        return scores
+        np.maximum.at(scores, graph.node_rows, path_scores(graph, facts, None, 0.0, config))
+        return np.where(shown, scores, -np.inf)
     if graph.fused is None or not len(graph.facts):
         return nearness_of_nodes(near, names, config)
     best, counted = cosines.astype(np.float64), np.isfinite(facts.nearness)
@@ -240,10 +238,10 @@ def path_scores(
 
     Without scores of nodes, only the paths count. `lexical_weight`, in [0, 1], is that of words for this question.
     """
-    if config.ranking == "support":
-        return np.where(facts.support > 0, facts.support, -np.inf)
     if not config.walks:
         return facts.nearness
+    if config.ranking == "support":
+        return np.where(facts.support > 0, facts.support, -np.inf)
     own = 0.0 if nodes is None else nodes[graph.node_rows]
     counted = np.isfinite(facts.nearness)
     scores: Floats = np.where(counted, (1 - lexical_weight) * np.where(counted, facts.nearness, 0.0), -np.inf)
@@ -403,4 +401,4 @@ class Answer:
 
     def _shown(self, scores: Floats, of: Floats) -> Floats:
         """Scores mapped to [0, 1]; shares of support already are."""
-        return scores if self.config.ranking == "support" else result_scores(scores, of)
+        return scores if self.config.ranks_support else result_scores(scores, of)
