@@ -155,6 +155,18 @@ def test_several_queries_share_the_budget(index):
     assert {why.query for why in explained} == set(bundle.custom_embedding_strs)
 
 
+def test_a_query_that_is_the_question_has_a_vector_of_its_own(index):
+    queries = [QUESTION, "dues crowns", "the lamp came back from the museum"]
+    found = [
+        [
+            (result.node_id, result.score)
+            for result in index.as_retriever(lexical_weight=0, mode="chunks").retrieve(each)
+        ]
+        for each in (QueryBundle(text, custom_embedding_strs=queries) for text in (QUESTION, "something else"))
+    ]
+    assert found[0] == found[1]
+
+
 def test_an_llm_may_write_the_queries(index):
     llm = ScriptedLLM('{"queries": ["dues crowns", "lamp museum", "dues crowns"]}')
     retriever = index.as_retriever(auto_query=True, llm=llm)

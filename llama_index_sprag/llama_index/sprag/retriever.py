@@ -163,8 +163,9 @@ class SpRAGRetriever(DerivedRetriever[SpRAGState, SpRAGFound, SpRAGExplanation])
     def _search(self, query: Query[SpRAGState]) -> Steps[SpRAGFound]:
         texts, fallback = yield from self._texts(query.bundle)
         vectors = []
+        given = len(texts) > 1 and query.bundle.custom_embedding_strs  # of which the question's vector is the mean
         for text in texts:
-            if text == query.text:
+            if text == query.text and not given:
                 vectors.append((yield from query.vector()))
             else:
                 vectors.append((yield from query.resources.embed_query(text, query.state.chunks.dim)))

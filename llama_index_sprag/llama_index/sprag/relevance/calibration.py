@@ -2,8 +2,8 @@
 
 Relevant segment extraction weighs a chunk's relevance against the price of carrying an irrelevant one. This works only
 if relevance means the same for every question and every retriever: with raw cosines of .3 to .6, the published presets
-would return nothing. The published code maps the scores of two rerankers by a beta distribution and uses a constant
-otherwise; the other calibrations are ours.
+would return nothing. The published code maps the scores of two rerankers by a beta distribution. Without a reranker it
+takes the cosine, or on request a constant. The other calibrations are ours.
 """
 
 import math
@@ -49,8 +49,8 @@ class Calibration(Protocol):
 class ConstantCalibration(CheckedFields):
     """The same relevance for every retrieved chunk, so that only its rank counts.
 
-    The published code takes .8 if no reranker is used (`ignore_absolute_relevance`). Its first generation used only
-    ranks, which is a value of 1.
+    Without a reranker the published code takes .8 on request (`ignore_absolute_relevance`), otherwise the cosine. Its
+    first generation used only ranks, which is a value of 1.
     """
 
     value: Annotated[float, number(0, 1, above=True)] = 0.8
