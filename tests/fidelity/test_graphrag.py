@@ -141,3 +141,19 @@ def test_the_global_answer_is_reduced_from_the_points_of_all_reports_of_a_level(
     wanted = reduced(given)
     assert {text.split()[2] for text in wanted} == {"Byron", "Dane"}
     assert re.findall(r"Point of \w+ \d+", llm.prompts[-1]) == wanted
+
+
+# -- the published local search ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [["Byron"], ["Byron", "Dane"]])
+def test_a_local_question_links_the_ten_nearest_entities_however_near_they_are(names: list[str]):
+    """The published code has no threshold: in a small graph every entity is linked, and chunks are ranked by them."""
+    records = {name: {"entities": [[name, "person", f"{name} kept a lamp."]], "relations": []} for name in names}
+    nodes = [TextNode(id_=name, text=f"{name} kept a lamp.") for name in names]
+    given = {**GraphRAGIndex.paper(), "extractor": RecordedExtractor(records), "reports": "lazy"}
+    index = GraphRAGIndex(nodes, llm=ScriptedLLM(answer), embed_model=HashEmbedding(dim=64), **given)
+    found = index.as_retriever(**GraphRAGRetriever.paper("local")).explain("Who lit the lighthouse?")
+    assert {link.entity for link in found[0].linked} == {name.casefold() for name in names}
+    assert {each.node_id for each in found} >= set(names)
+    assert all(each.fallback == "" for each in found)  # chunks are ranked by entities

@@ -96,9 +96,9 @@ def mixed_context(
     rows = [view.entities.position[link.entity] for link in links]
     reports = yield from _reports(state, parts, view, links)
     lines = yield from offload(_lines, view, links, rows, options)
-    ranking = list(islice(iter(found.ranking), _MOST_CHUNKS))
-    if options.published.chunk_order == "entities":
-        ranking = yield from offload(_by_entities, view, links)
+    ranking, fallback = list(islice(iter(found.ranking), _MOST_CHUNKS)), found.fallback
+    if links and options.published.chunk_order == "entities":
+        ranking, fallback = (yield from offload(_by_entities, view, links)), ""
     texts = []
     for node_id, _ in ranking:
         node = yield from fetch(node_id)
@@ -123,6 +123,7 @@ def mixed_context(
         found,
         ranking=[(node.node_id, best) for node in derived] + [ranking[i] for i in kept_chunks],
         derived={node.node_id: node for node in derived},
+        fallback=fallback,
         added=None,
         tokens=sum(count_tokens(node.get_content()) for node in derived),
         keep_all=True,

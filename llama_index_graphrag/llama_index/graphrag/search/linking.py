@@ -61,7 +61,8 @@ class Link:
     kind : "name" if the question names it, "vector" if it is near to the question, "chunk" if a chunk near to the
         question names it
     asked : the words of the question, for a name
-    weight : above 0: 1 for a name, shared if it may stand for several entities; for other kinds see `linked_entities`
+    weight : at least 0: 1 for a name, shared if it may stand for several entities; for other kinds see
+        `linked_entities`
     """
 
     entity: str
@@ -165,7 +166,7 @@ def links_of(
     near: dict[str, float] = {}
     for name, weight in near_names[: options.entities_top_k]:
         for key in names.get(bare(name), ()):
-            if scope_of(key) == scope_of(name) and weight > 0 and weight >= options.link_threshold:
+            if scope_of(key) == scope_of(name) and weight >= options.link_threshold:
                 near.setdefault(key, weight)
     chunks = [(weight, entities_of.get(chunk, ())) for weight, chunk in near_chunks]
     return linked_entities(text, names, near.items(), [(weight, keys) for weight, keys in chunks if keys])
