@@ -138,7 +138,8 @@ class PGRAGRetriever(DerivedRetriever[PseudoGraph, Answer, PGRAGExplanation]):
         question (the paper's ablations) ["PG-RAG"]
     return_source : whether to return the source nodes from the docstore instead of the paths [False]
     key_points : "question" uses the question itself; with "llm" a language model first generates key points, as in the
-        paper. You can pass existing key points in `QueryBundle.custom_embedding_strs` ["question"]
+        paper. You can pass existing key points in `QueryBundle.custom_embedding_strs`; the mean of their vectors then
+        replaces that of the question, unless you also pass `embedding` ["question"]
     max_key_points : largest number of generated key points, at least 1 [5]
     seed_topics : number of topics nearest to the question, at least 0 [3, as published]
     max_topics : largest number of topics from seeds and walks together, at least 0 [6, as published]
