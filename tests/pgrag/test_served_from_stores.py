@@ -199,6 +199,7 @@ def test_any_sequence_of_writes_leaves_the_maps_of_an_index_in_memory(tmp_path: 
         {"topic_walk": False, "seed_topics": 1, "lexical_weight": 0.0},
         {"fact_walk": False, "max_topics": 20, "seed_facts": 0},
         {**PGRAGRetriever.paper(), "key_points": "question"},
+        {**PGRAGRetriever.paper(), "key_points": "question", "mode": "PG"},
     ],
 )
 def test_answers_and_reasons_are_those_in_memory(tmp_path: Path, options: dict[str, Any]):
