@@ -1,15 +1,18 @@
 """Texts of segments: cut from the source; without it neither glued nor doubled."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_index.core.schema import BaseNode, IndexNode, TextNode
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.postprocessor import PrevNextNodePostprocessor
+from llama_index.core.schema import BaseNode, Document, IndexNode, MetadataMode, TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
 
-from llama_index.ragkit.steps import immediate, run_steps
+from llama_index.ragkit.steps import Steps, immediate, run_steps
 from llama_index.sprag.segment_nodes import segment_results
 from llama_index.sprag.segment_search import FoundSegment
 from llama_index.sprag.segments.joining import Piece, joined_text
@@ -80,16 +83,38 @@ def test_whatever_the_cuts_no_word_is_lost_doubled_or_glued(tokens, cuts, overla
     assert re.sub(r"\s+", "", joined_text(pieces)) == re.sub(r"\s+", "", text)
 
 
+def fetching(nodes: Mapping[str, BaseNode]) -> Callable[[Sequence[str]], Steps[Mapping[str, BaseNode]]]:
+    @immediate
+    def fetch(ids: Sequence[str]) -> Mapping[str, BaseNode]:
+        return {i: nodes[i] for i in ids if i in nodes}
+
+    return fetch
+
+
 def test_a_segment_with_an_index_node_gives_its_chunks_one_by_one() -> None:
     nodes: dict[str, BaseNode] = {
         "a": TextNode(text="The keepers of the light.", id_="a"),
         "b": IndexNode(text="A table of keepers.", id_="b", index_id="t", obj=TextNode(text="| Ada Hale |")),
     }
-
-    @immediate
-    def fetch(ids: Sequence[str]) -> Mapping[str, BaseNode]:
-        return {i: nodes[i] for i in ids}
-
     segment = FoundSegment("d", 0, ["a", "b"], [0.5, 0.5], 1.0, 0.75, 0, [0, 1])
-    found = run_steps(segment_results([segment], fetch))
+    found = run_steps(segment_results([segment], fetching(nodes)))
     assert [(result.node, result.score) for _, result in found] == [(node, 0.75) for node in nodes.values()]
+
+
+def test_a_segment_is_shown_as_its_chunks_are_and_core_finds_what_is_beside_it() -> None:
+    document = Document(
+        text=" ".join(f"Keeper {i} lit the lamp." for i in range(4)),
+        id_="d",
+        metadata={"file": "a.txt", "page": "2"},
+        metadata_template="<{key}: {value}>",
+        metadata_separator=" ",
+        text_template="{metadata_str} | {content}",
+    )
+    splitter = SentenceSplitter(chunk_size=20, chunk_overlap=0)
+    store = SimpleDocumentStore()
+    store.add_documents(chunks := splitter.get_nodes_from_documents([document]))
+    middle = FoundSegment("d", 1, [node.node_id for node in chunks[1:3]], [0.5, 0.5], 1.0, 0.75, 0, [0, 1])
+    ((_, segment),) = run_steps(segment_results([middle], fetching(store.docs)))
+    assert segment.node.get_content(MetadataMode.LLM).startswith("<file: a.txt> <page: 2> | Keeper 1 lit the lamp.")
+    beside = PrevNextNodePostprocessor(docstore=store, mode="both").postprocess_nodes([segment])
+    assert [found.node.node_id for found in beside] == [chunks[0].node_id, segment.node.node_id, chunks[3].node_id]

@@ -3,7 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from llama_index.core.schema import BaseNode, IndexNode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.schema import (
+    DEFAULT_TEXT_NODE_TMPL,
+    BaseNode,
+    IndexNode,
+    NodeRelationship,
+    NodeWithScore,
+    RelatedNodeInfo,
+    TextNode,
+)
 
 from llama_index.ragkit import Steps, content_id
 from llama_index.ragkit.index.results import fetched, fresh
@@ -99,12 +107,18 @@ def _segment_node(
     relationships: dict[NodeRelationship, Any] = {NodeRelationship.CHILD: children}
     if first.ref_doc_id is not None:
         relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=first.ref_doc_id)
+    for kind, node in ((NodeRelationship.PREVIOUS, first), (NodeRelationship.NEXT, nodes[-1])):
+        if kind in node.relationships:
+            relationships[kind] = node.relationships[kind]
     return TextNode(
         id_=content_id("segment", *own[_CHUNKS]),
         text=f"{header}\n\n{text}" if header else text,
         metadata={**shared, **own},
         excluded_embed_metadata_keys=[*first.excluded_embed_metadata_keys, *own],
         excluded_llm_metadata_keys=[*first.excluded_llm_metadata_keys, *own],
+        metadata_separator=first.metadata_separator,
+        metadata_template=first.metadata_template,
+        text_template=getattr(first, "text_template", DEFAULT_TEXT_NODE_TMPL),
         relationships=relationships,
     )
 
