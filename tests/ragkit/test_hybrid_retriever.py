@@ -10,7 +10,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index.core.schema import TextNode
+from llama_index.core.schema import IndexNode, TextNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.ragkit.test_lexical_index import slow_bm25
 
@@ -37,6 +37,24 @@ def ids(found):
 
 def retriever(**kwargs):
     return HybridRetriever(nodes_of(), HashEmbedding(dim=256), **kwargs)
+
+
+def test_what_an_index_node_leads_to_is_asked_as_it_is_now_and_a_node_is_given_as_a_copy():
+    elsewhere, table = retriever(similarity_top_k=1), TextNode(id_="table", text="| 1871 |")
+    found = HybridRetriever(
+        [
+            IndexNode(id_="see", text="See the shop.", index_id="shop", obj=elsewhere),
+            IndexNode(id_="years", text="Years of trade.", index_id="years", obj=table),
+        ],
+        HashEmbedding(dim=256),
+        similarity_top_k=1,
+    )
+    assert ids(found.retrieve("See the shop.")) != ["shop"]
+    elsewhere.add_nodes([TextNode(id_="shop", text="See the shop of 1871.")])
+    assert ids(found.retrieve("See the shop.")) == ["shop"]
+    (result,) = found.retrieve("Years of trade.")
+    result.node.text = "changed"
+    assert table.text == found.retrieve("Years of trade.")[0].node.text == "| 1871 |"
 
 
 def test_what_is_no_node_and_what_is_no_list_of_ids_is_refused_by_name():

@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.schema import IndexNode
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.cases import CASES, QUESTION, chunks, told
 from tests.together.plugins import chunk_retriever
@@ -152,6 +153,17 @@ def test_walks_count_by_sentence_where_aspects_vote():
     _, _, beside = summed({**found, "votes": ChunkScores(chunks, near, [votes])}, 3)
     assert alone["walk"].tolist() == [0.0, -12.0]
     assert (beside["walk"].tolist(), beside["votes"].tolist()) == ([0.0, -8.0], [0.0, -6.0])
+
+
+def test_objects_of_index_nodes_are_followed_in_whichever_index_they_are():
+    node = IndexNode(
+        id_="see", text=QUESTION, index_id="elsewhere", obj=HybridRetriever(chunks("f", 1), HashEmbedding())
+    )
+    first, second = built("hipporag", "graphrag")
+    retriever = CombinedRetriever([second, first], similarity_top_k=1)
+    first.insert_nodes([node])  # it keeps the object
+    second.insert_nodes([node])
+    assert [found.node.node_id for found in retriever.retrieve(QUESTION)] == ["f-0"]
 
 
 def test_indexes_in_stores_give_what_they_give_in_memory(tmp_path, indexes):

@@ -6,9 +6,9 @@ import pytest
 from llama_index.core import Document
 from llama_index.core.postprocessor import LLMRerank, LongContextReorder, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
-from tests.cases import QUESTION, TEXTS, Case, chunks
+from tests.cases import QUESTION, TEXTS, Case, chunks, retriever
 from tests.together.plugins import every_index, postprocessor
 from tests.together.server import ANSWER, served
 
@@ -28,6 +28,14 @@ def test_a_query_engine_answers_from_what_the_retriever_found(case: Case):
             assert str(response).strip() == ANSWER
             assert 1 <= len(response.source_nodes) <= 4
             assert all(n.node.get_content()[:20] in server.asked[-1].prompt for n in response.source_nodes)
+
+
+def test_a_retriever_follows_objects_that_are_inserted_later(case: Case):
+    index = case.build(chunks("d", 6))
+    found = retriever(index, similarity_top_k=1)
+    target = case.build(chunks("e", 1))
+    index.insert_nodes([IndexNode(id_="see", text=QUESTION, index_id="e", obj=retriever(target))])
+    assert [n.node.node_id for n in found.retrieve(QUESTION)] == ["e-0"]
 
 
 def test_postprocessor_and_core_s_rerankers_stand_behind_one_another(with_postprocessor: Case):

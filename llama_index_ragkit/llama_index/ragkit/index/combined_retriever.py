@@ -1,6 +1,7 @@
 """`CombinedRetriever`: several indexes of the same chunks, asked as one."""
 
 import base64
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -111,9 +112,9 @@ class CombinedRetriever(BaseRetriever):
         self.token_budget = check_count("token_budget", token_budget, 1, none_ok=True)
         self.filters, self.node_ids, self.doc_ids = filters, node_ids, doc_ids
         first = next(iter(self._indexes.values()))
-        super().__init__(
-            callback_manager=callback_manager or first.callback_manager, object_map=object_map, verbose=verbose
-        )
+        super().__init__(callback_manager=callback_manager or first.callback_manager, verbose=verbose)
+        of_indexes: Any = ChainMap(*(index.object_map for index in self._indexes.values()))
+        self.object_map = of_indexes if object_map is None else object_map
 
     def __repr__(self) -> str:
         shown = ", ".join(str(describe_index(index)) for index in self._indexes.values())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from llama_index.ragkit.forks import ProcessLock
 from llama_index.ragkit.index.advantage import measure_advantage
 from llama_index.ragkit.index.contents import IndexContents
-from llama_index.ragkit.index.results import fresh
+from llama_index.ragkit.index.results import copied, fresh
 from llama_index.ragkit.llm.embeddings import as_matrix, embed_query, embed_texts
 from llama_index.ragkit.short_repr import ShortRepr
 from llama_index.ragkit.steps import Steps, arun_steps, offload, run_steps
@@ -135,7 +135,7 @@ class HybridRetriever(ShortRepr, BaseRetriever):
                 metadatas=[node.metadata for node in given],
                 keys=[sort_key(node) for node in given],
             )
-            self._nodes = {**self._nodes, **{node.node_id: node.model_copy(deep=True) for node in given}}
+            self._nodes = {**self._nodes, **{node.node_id: copied(node) for node in given}}
             terms = {node.node_id: lexical_terms(embed_text(node)) for node in given}
             lexical = self._contents.lexical.changed((), terms)
             self._contents = IndexContents(_Chunks(self._store.snapshot()), lexical, advantage)

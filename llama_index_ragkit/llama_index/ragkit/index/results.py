@@ -12,8 +12,8 @@ from llama_index.ragkit.text.tokens import count_tokens
 from llama_index.ragkit.validation import check_count
 
 __all__ = [
-    "LOOKED_AT_PER_RESULT", "Scored", "deepened", "fetched", "fit_tokens", "fresh", "result_fields", "take_nodes",
-    "unchanged",
+    "LOOKED_AT_PER_RESULT", "Scored", "copied", "deepened", "fetched", "fit_tokens", "fresh", "result_fields",
+    "take_nodes", "unchanged",
 ]  # fmt: skip
 
 LOOKED_AT_PER_RESULT = 4  # nodes fetched per requested node, since a token budget may exclude some
@@ -21,9 +21,15 @@ Scored = tuple[str, float]  # an id and its score
 Ranked = TypeVar("Ranked", bound=tuple[Any, ...])
 
 
+def copied(node: BaseNode) -> BaseNode:
+    """A deep copy of a node. It shares what an index node leads to, which may be a whole index, unless it is a node."""
+    target = getattr(node, "obj", None)
+    return deepcopy(node, None if isinstance(target, BaseNode) else {id(target): target})
+
+
 def fresh(node: BaseNode, score: float) -> NodeWithScore:
     """A result with a deep copy of a node."""
-    return NodeWithScore(node=node.model_copy(deep=True), score=float(score))
+    return NodeWithScore(node=copied(node), score=float(score))
 
 
 def unchanged(nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:

@@ -161,11 +161,9 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
         self._retry: RetryPolicy = given["retry"] or RetryPolicy()
         self._mode: Mode = check_choice("llm_mode", given["llm_mode"], MODES)
         self._same_language: bool = given["same_language"]
-        super().__init__(
-            callback_manager=given["callback_manager"] or index.callback_manager,
-            object_map=index.object_map if given["object_map"] is None else given["object_map"],
-            verbose=given["verbose"],
-        )
+        super().__init__(callback_manager=given["callback_manager"] or index.callback_manager, verbose=given["verbose"])
+        # Not passed to BaseRetriever, which replaces an empty map: it may be filled later.
+        self.object_map = index.object_map if given["object_map"] is None else given["object_map"]
 
     def __repr__(self) -> str:
         return str(describe_retriever(self, self._index))
