@@ -69,10 +69,22 @@ def test_a_handler_sees_the_query_from_beginning_to_end(with_postprocessor: Case
     assert by_name["RetrievalEndEvent"].nodes
     assert by_name["ReRankStartEvent"].model_name == type(engine._node_postprocessors[0]).__name__
     assert [n.node.node_id for n in by_name["ReRankEndEvent"].nodes] == [n.node.node_id for n in response.source_nodes]
-    name = type(retriever).__name__
-    assert any(
-        span.id_.startswith(f"{name}.{'_' if how == 'sync' else '_a'}retrieve") for span in spans.completed_spans
-    )
+    a = "" if how == "sync" else "a"
+    wanted = {f"{type(retriever).__name__}.{name}" for name in (f"{a}retrieve", f"_{a}retrieve")}
+    ours = {type(retriever).__name__, by_name["ReRankStartEvent"].model_name}
+    assert spanned(spans, ours) == wanted | {f"{by_name['ReRankStartEvent'].model_name}._{a}postprocess_nodes"}
+
+
+def spanned(spans: SimpleSpanHandler, classes: set[str]) -> set[str]:
+    """The methods of classes, by name, that had spans."""
+    names = {span.id_.split("-")[0] for span in spans.completed_spans}
+    return {name for name in names if name.split(".")[0] in classes}
+
+
+def test_steps_of_extractors_have_no_spans_that_end_before_the_work_begins(case: Case):
+    with recorded() as (_, spans):
+        case.build(chunks("d", 2))
+    assert not spanned(spans, {type(part).__name__ for part in case.components().values()})
 
 
 def test_replaced_prompts_are_what_the_model_is_asked(case: Case):

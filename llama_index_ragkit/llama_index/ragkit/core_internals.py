@@ -7,6 +7,7 @@ them. Protected attributes of `BaseIndex` are used only in :mod:`llama_index.rag
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import isgeneratorfunction
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -31,6 +32,7 @@ __all__ = [
     "replace_kvstore",
     "set_llm",
     "with_system_prompt",
+    "without_step_spans",
 ]
 
 _encoders: dict[int, Callable[[str], Sequence[object]] | None] = {}  # by the id of a model that lives; some are loaded
@@ -67,6 +69,18 @@ def docstore_tables(docstore: BaseDocumentStore) -> DocstoreTables:
         ref_docs=docstore._ref_doc_collection,
         batch_size=docstore._batch_size,
     )
+
+
+def without_step_spans(cls: type) -> None:
+    """Remove the spans that core puts around the steps of a class.
+
+    Private, since core opens a span for each implementation of an abstract method, and closes it when the method
+    returns. A generator returns before its work begins: its span would take no time, and have no calls of models in it.
+    """
+    for name, method in list(vars(cls).items()):
+        steps = getattr(method, "__wrapped__", None)
+        if isgeneratorfunction(steps) and hasattr(method, "__dispatcher_span_decorated__"):
+            setattr(cls, name, steps)
 
 
 def collections_of(kvstore: SimpleKVStore) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from llama_index.core.storage.kvstore.types import BaseKVStore
 from llama_index.core.utils import get_tokenizer
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
+from llama_index.ragkit.core_internals import without_step_spans
 from llama_index.ragkit.extraction.context import DocumentLines, Estimate, Extraction, ExtractionContext, Record
 from llama_index.ragkit.extraction.extraction_run import ExtractionRun, read_together
 from llama_index.ragkit.extraction.failure_watch import FailureWatch
@@ -87,6 +88,11 @@ class NodeExtractor(TransformComponent, PromptHolder):
     @classmethod
     def _open_cache(cls, cache: Any) -> Any:
         return ExtractionCache(cache) if isinstance(cache, BaseKVStore | str | Path) else cache
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        without_step_spans(cls)
 
     def __init__(self, **kwargs: Any) -> None:
         try:

@@ -12,6 +12,7 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
+from llama_index.ragkit.core_internals import without_step_spans
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
 from llama_index.ragkit.index.keywords import PostprocessorKeywords, show_keywords
 from llama_index.ragkit.index.matching import match_nodes
@@ -71,8 +72,9 @@ class DerivedPostprocessor(BaseNodePostprocessor):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        """Show the keywords of the constructor, and their defaults, in its signature."""
+        """Show the keywords of the constructor, and their defaults, in its signature; take the spans from its steps."""
         super().__pydantic_init_subclass__(**kwargs)
+        without_step_spans(cls)
         show_keywords(cls, {"__init__": cls.keywords}, {n: field.default for n, field in cls.model_fields.items()})
 
     def __init__(self, index: DerivedIndex[Any, Any] | None = None, **kwargs: Any) -> None:
@@ -148,6 +150,7 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         return run_steps(self._steps(nodes, query_bundle))
 
+    @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:

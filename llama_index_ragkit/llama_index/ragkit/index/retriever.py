@@ -16,6 +16,7 @@ from llama_index.core.llms.utils import LLMType, resolve_llm
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from numpy.typing import NDArray
 
+from llama_index.ragkit.core_internals import without_step_spans
 from llama_index.ragkit.index.chunk_scores import ChunkScores, SharedQuestion
 from llama_index.ragkit.index.contents import State
 from llama_index.ragkit.index.derived_index import DerivedIndex, check_method
@@ -136,6 +137,7 @@ class DerivedRetriever(PromptHolder, BaseRetriever, Generic[State, FoundType, Ex
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        without_step_spans(cls)
         show_keywords(cls, {"__init__": cls.keywords}, cls.defaults())
 
     @classmethod
