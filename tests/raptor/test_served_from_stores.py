@@ -429,6 +429,9 @@ def test_a_postprocessor_condenses_as_over_the_tree_in_memory(
             for index in twins
         )
         assert [(each.node, each.score) for each in ours] == [(each.node, each.score) for each in theirs]
-        assert "foreign" in [each.node.node_id for each in ours]
+        kept = [each.node.node_id for each in ours]
+        assert "foreign" in kept
+        below = {leaf for name in kept if name != "foreign" for leaf in twins.memory.leaves_of(name)}
+        assert not filtered or {node.metadata["topic"] for node in twins.memory.docstore.get_nodes(list(below))} <= {0}
         seen.add(len(ours) < len(given))
     assert True in seen

@@ -139,6 +139,18 @@ def test_a_postprocessor_drops_the_chunks_that_a_filter_excludes_and_keeps_those
 
 
 @pytest.mark.parametrize("way", ["memory", "stores"])
+@pytest.mark.parametrize(("case", "mode"), ASKED)
+def test_a_postprocessor_drops_what_was_derived_from_chunks_that_a_filter_excludes(
+    case: Case, mode: dict[str, Any], way: str, indexes: Indexes
+) -> None:
+    skip_what_is_refused(mode, way)
+    index = indexes.of(case, way)
+    given = index.as_retriever(**mode).retrieve(QUESTION)
+    found = postprocessor(case, index, **RESTRICTIONS["filters"]).postprocess_nodes(given, query_str=QUESTION)
+    assert MARK not in " ".join(each.node.model_dump_json() for each in found).lower()
+
+
+@pytest.mark.parametrize("way", ["memory", "stores"])
 @pytest.mark.parametrize(("case", "mode"), EQUAL)
 def test_an_answer_and_its_scores_are_those_of_an_index_of_the_allowed_nodes(
     case: Case, mode: dict[str, Any], way: str, indexes: Indexes

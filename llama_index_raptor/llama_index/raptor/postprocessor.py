@@ -66,7 +66,9 @@ class RaptorPostprocessor(DerivedPostprocessor):
         builder: TreeBuilder = self._index.builder
         state = (yield from index.writer.recovered()).state
         covering = yield from builder.tree.covering(state, nodes, self.min_coverage, self._selection)
-        choices = condense(covering.matched, covering.tree, covering.written, self.min_coverage)
+        shown = [place for place, name in enumerate(covering.matched) if name not in covering.hidden]
+        nodes, matched = [nodes[place] for place in shown], [covering.matched[place] for place in shown]
+        choices = condense(matched, covering.tree, covering.written, self.min_coverage)
         fetch = fetch_derived(covering.written, index.storage.get_node)
         results = []
         for position, summary in choices:

@@ -37,6 +37,7 @@ class Covering(NamedTuple):
     matched: Sequence[str | None]  # for each node of a result, its id in the tree; None if it is not there
     tree: Tree  # the whole tree, or the part around these nodes
     written: Mapping[str, Record]  # the summaries that the nodes may cover and that pass the filter, with their records
+    hidden: Collection[str] = ()  # summaries among the nodes that do not pass the filter
 
 
 class TreeView:
@@ -115,15 +116,16 @@ class TreeView:
             names = [name for i, name in enumerate(state.summaries.ids) if mask is None or mask[i]]
             written = {name: state.written[name] for name in names}
             known = [node if node in state.chunks or node in state.tree.summaries else None for node in given]
-            return Covering(known, state.tree, written)
+            return Covering(known, state.tree, written, state.tree.summaries.keys() & set(known) - written.keys())
         rows = yield from self._rows.above(given)
         matched = [node if node in rows else None for node in given]
         most = _SOFT * sum(node is not None and not rows[node]["level"] for node in matched) / min_coverage
         few = {node: row for node, row in rows.items() if row["level"] and row["chunks"] <= most}
         rows |= yield from self._rows.below(few)
-        passing = few if selection.is_whole else (yield from self._passing(few, (), selection))
+        summaries = {node: rows[node] for node in matched if node is not None and rows[node]["level"]}
+        passing = few | summaries if selection.is_whole else (yield from self._passing(few | summaries, (), selection))
         written = yield from self._rows.texts([node for node in few if node in passing])
-        return Covering(matched, closed_tree(rows), written)
+        return Covering(matched, closed_tree(rows), written, summaries.keys() - passing.keys())
 
     # -- a traversal --------------------------------------------------------------------------------
 

@@ -3,8 +3,10 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar
 
+import numpy as np
 from llama_index.core.bridge.pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
@@ -49,8 +51,9 @@ class DerivedPostprocessor(BaseNodePostprocessor):
     top_n : maximum number of nodes to return; None for all [None]
     token_budget : maximum number of tokens of all nodes, with the metadata that the LLM sees; a node that does not fit
         is skipped; None for no limit [None]
-    filters : metadata filters that chunks of the index must pass, those that are given and those that are added; pass
-        the retriever's filters here too, otherwise nodes that the retriever excludes may be returned [None]
+    filters : metadata filters that chunks of the index must pass, those that are given, those that are added, and those
+        that a given node was derived from; pass the retriever's filters here too, otherwise nodes that the retriever
+        excludes may be returned [None]
 
     Raises
     ------
@@ -127,6 +130,12 @@ class DerivedPostprocessor(BaseNodePostprocessor):
             names, passing = match_nodes(nodes, chunks), self._selection.mask(chunks)
             rows = chunks.rows_of([name or "" for name in names])
             nodes = [nodes[i] for i, name in enumerate(names) if name is None or passing[rows[i]]]
+            # What was derived from chunks passes if all of these do.
+            of_node = {id(each): [source.node_id for source in each.node.child_nodes or ()] for each in nodes}
+            sources = list(dict.fromkeys(chain.from_iterable(of_node.values())))
+            read = yield from self._index.storage.space().described(sources)
+            hidden = {read.ids[row] for row in np.flatnonzero(~self._selection.mask(read))}
+            nodes = [each for each in nodes if hidden.isdisjoint(of_node[id(each)])]
         return (yield from self._results(nodes, bundle, vectors)) if nodes else []
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
