@@ -6,6 +6,7 @@ part of S, the degrees of S - I, unit vectors before and after averaging, the si
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,14 +61,14 @@ def tagged(index: GEMRAGIndex, node_id: str, text: str) -> list[np.ndarray]:
     return [unit((embedded(question) + embedded(text)) / 2) for question in index.questions_of(node_id)]
 
 
-def laplacian(index: GEMRAGIndex) -> np.ndarray:
+def laplacian(index: GEMRAGIndex, similarity: Callable[[float], float] = lambda cosine: cosine) -> np.ndarray:
     """L = D^-1/2 (S - I) D^-1/2 (section III.B.1, "Building the Weighted Complete Graph" and "Summary Nodes")."""
     n = len(CHUNKS)
     s = np.zeros((n, n))
     for i, text in enumerate(CHUNKS):
         for v in tagged(index, f"n{i:02}", text):
             for j, other in enumerate(CHUNKS):
-                s[i, j] += v @ embedded(other)
+                s[i, j] += similarity(v @ embedded(other))
     w = (s + s.T) / 2 - np.eye(n)
     d = w.sum(axis=1)
     return w / np.sqrt(np.outer(d, d))
@@ -96,6 +97,32 @@ def test_with_one_question_an_eigenvalue_below_zero_leads_by_magnitude():
     assert -values.min() > values[-4]
     index = built(1, num_themes=6)
     assert sorted(map(sorted, index.themes.values())) == sorted(map(sorted, themes(index, 6)))
+
+
+class Opposed(HashEmbedding):
+    """Texts with a word of the third subject point away from all others."""
+
+    def vector(self, text: str) -> list[float]:
+        away = any(word in text for word in WORDS[2].split())
+        return list(np.array([*super().vector(text), 3.0]) * (-1 if away else 1))
+
+
+def test_where_a_degree_would_not_be_positive_every_cosine_is_shifted(monkeypatch: pytest.MonkeyPatch):
+    """docs/papers.md, "Where `paper()` stays apart": "similarities are (1 + cos) / 2"."""
+    monkeypatch.setitem(globals(), "MODEL", Opposed(dim=96))
+    spectrum = built().spectrum("d")
+    assert spectrum.shifted
+    values = np.linalg.eigvalsh(laplacian(built(), lambda cosine: (1 + cosine) / 2))
+    assert spectrum.values[:5] == pytest.approx(sorted(values, key=lambda x: -abs(x))[:5], abs=1e-6)
+    assert spectrum.distinctness == pytest.approx((values**2).sum(), abs=1e-6)
+
+
+def test_the_number_of_themes_follows_from_magnitudes():
+    """Remark 2 on eigenvalues "in non-increasing order of their magnitude" (section III.B.1)."""
+    index = built()
+    sizes = np.sort(np.abs(np.linalg.eigvalsh(laplacian(index))))[::-1][1:]
+    drops = (sizes[:-1] - sizes[1:]) / sizes[:-1]
+    assert index.spectrum("d").num_themes == 2 + np.argmax(drops[1:]) + 1
 
 
 @pytest.mark.parametrize("prompt", ["Which loom wove silk?", "What turns the wheels?", "themes", "boats of a harbour"])

@@ -81,16 +81,18 @@ class GroupReader:
         rows, so the system keeps in memory only as much of the file as it can spare.
         """
         a = b = np.empty((0, 0))
+        times = np.ones(len(chunks))
         start = 0
         kind = np.float64 if len(chunks) < _EXACT_BELOW else np.float32
         for some in _parts(chunks):
             factors = partial(_factors, (yield from self._layer(some)), some, self._config, kind)
-            part_a, part_b = yield from offload(factors)
+            part_a, part_b, asked = yield from offload(factors)
             if not start:
                 a, b = _empty(len(chunks), part_b), _empty(len(chunks), part_b)
             a[start : start + len(some)], b[start : start + len(some)] = part_a, part_b
+            times[start : start + len(some)] = np.maximum(asked, 1) if self._config.paper else 1
             start += len(some)
-        return (yield from offload(MemoryGraph.of, a, b, self._config.paper))
+        return (yield from offload(MemoryGraph.of, a, b, self._config.paper, times))
 
     def _layer(self, chunks: Sequence[str]) -> Steps[Layer]:
         """A layer that contains these chunks with all of their questions."""
@@ -108,13 +110,17 @@ def _themes(graph: MemoryGraph, group: str, chunks: Sequence[str], config: Memor
 
 def _factors(
     layer: Layer, chunks: Sequence[str], config: MemoryConfig, kind: type[np.floating[Any]]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The rows of A and B of the memory graph, see :mod:`graph.memory_graph`, each of shape (len(chunks), d)."""
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
+    """The rows of A and B of the memory graph, each of shape (len(chunks), d), and the numbers of their questions.
+
+    See :mod:`graph.memory_graph`.
+    """
     texts = unit_rows(layer.texts.vectors_of(chunks).astype(kind))
     question_rows, owners = layer.questions_of(layer.texts.rows_of(chunks))
     ids = [layer.questions.ids[row] for row in question_rows]
     questions = layer.questions.vectors_of(ids) if ids else texts[:0]
-    return question_means(texts, unit_rows(questions), owners, config.blend, config.paper), texts
+    means = question_means(texts, unit_rows(questions), owners, config.blend, config.paper)
+    return means, texts, np.bincount(owners, minlength=len(chunks))
 
 
 def _parts(chunks: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -94,24 +94,27 @@ class MemoryGraph:
     b: Matrix  # shape (n, d), the rows of B
     degrees: NDArray[np.float64]  # shape (n,), above 0 unless the vector of the node is zero
     diagonal: NDArray[np.float64]  # shape (n,), subtracted from the diagonal of S_sym
+    times: NDArray[np.float64]  # shape (n,), of how many cosines an entry of a row of S is the sum; 1 for the mean
     literal: bool = False  # whether the diagonal is 1, and eigenvalues are ordered by magnitude
     shifted: bool = False  # whether (1 + cos) / 2 replaced cos
 
     @classmethod
-    def of(cls, a: Matrix, b: Matrix, literal: bool = False) -> "MemoryGraph":
-        """The graph of A and B, shape (n, d); `literal` as the module describes."""
+    def of(cls, a: Matrix, b: Matrix, literal: bool = False, times: NDArray[np.float64] | None = None) -> "MemoryGraph":
+        """The graph of A and B, shape (n, d); `literal` as the module describes, `times` as the attribute."""
         own = np.einsum("ij,ij->i", a, b, dtype=np.float64)
         diagonal = np.ones(len(b)) if literal else own
         sum_a, sum_b = a.sum(axis=0, dtype=np.float64), b.sum(axis=0, dtype=np.float64)
         degrees = (_product(a, sum_b) + _product(b, sum_a)) / 2 - diagonal
-        graph = cls(a, b, degrees, diagonal, literal)
+        graph = cls(a, b, degrees, diagonal, np.ones(len(b)) if times is None else times, literal)
         if len(b) and (degrees.min() < _LEAST_DEGREE * max(degrees.mean(), 0.0) or degrees.min() <= 0):
             return graph.without_negative_weights()
         return graph
 
     def without_negative_weights(self) -> "MemoryGraph":
         """The graph with (1 + cos) / 2 in place of cos."""
-        degrees, diagonal = (len(self) - 1 + self.degrees) / 2, (1 + self.diagonal) / 2
+        diagonal = (1 + self.diagonal) / 2
+        added = (len(self) * self.times + self.times.sum()) / 2
+        degrees = (self.degrees + self.diagonal + added) / 2 - diagonal
         return replace(self, degrees=degrees, diagonal=diagonal, shifted=True)
 
     def __len__(self) -> int:
@@ -133,7 +136,7 @@ class MemoryGraph:
     def trace(self) -> float:
         """The sum of all eigenvalues: 0, unless the graph is `literal`."""
         own = np.einsum("ij,ij->i", self.a, self.b, dtype=np.float64)
-        own = (1 + own) / 2 if self.shifted else own
+        own = (self.times + own) / 2 if self.shifted else own
         return float((own * self.scale**2).sum() - self.scaled_diagonal.sum())
 
     @property
@@ -166,8 +169,9 @@ class MemoryGraph:
         for start in range(0, len(self), size):
             rows = slice(start, start + size)
             p, q = self.a[rows] * scale[rows], self.b[rows] * scale[rows]
-            if self.shifted:  # (p q^T + ones) / 2, whose symmetric part is that of [p, s] [q, s]^T / 2
-                p, q = np.hstack([p * half, scale[rows] * half]), np.hstack([q, scale[rows]])
+            if self.shifted:  # (p q^T + t s^T) / 2 = [p, t] [q, s]^T / 2, with t the scale s for each cosine
+                times = self.times[rows, None].astype(self.b.dtype)
+                p, q = np.hstack([p * half, scale[rows] * times * half]), np.hstack([q, scale[rows]])
             yield start, p, q
 
     def dense(self) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ their sign, e, or the treatment of the first one. Here (measurements in the docs
 - members are the largest components, down to a share of the largest.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +63,7 @@ class Spectrum:
 
     Attributes
     ----------
-    values : the leading eigenvalues, descending; the first is 1
+    values : the leading eigenvalues, descending, of an index with `paper=True` by magnitude; the first is 1
     num_themes : the estimated number of themes (Remark 2, read as the largest relative drop)
     distinctness : the sum of the squares of all eigenvalues (Lambda of Remark 3). The first always adds 1, so the
         minimum is 1: no theme is distinct
@@ -76,12 +76,6 @@ class Spectrum:
     distinctness: float
     num_nodes: int
     shifted: bool = False
-    drops: Doubles = field(init=False)
-
-    def __post_init__(self) -> None:
-        upper, lower = self.values[:-1], self.values[1:]
-        drops = np.divide(upper - lower, upper, out=np.zeros_like(upper), where=upper > 0)
-        object.__setattr__(self, "drops", drops)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the eigenvalues after the first, with a mark after the last theme; returns the matplotlib axes.
@@ -108,7 +102,7 @@ class Spectrum:
 def spectrum_of(graph: MemoryGraph, max_themes: int) -> Spectrum:
     """The spectrum of a graph, up to one value after the last possible theme."""
     graph, values, _ = solved(graph, max_themes + 1)
-    return Spectrum(values, _estimated(values, max_themes), graph.squares, len(graph), graph.shifted)
+    return Spectrum(values, _estimated(graph, values, max_themes), graph.squares, len(graph), graph.shifted)
 
 
 def find_themes(graph: MemoryGraph, config: MemoryConfig) -> list[Members]:
@@ -121,7 +115,7 @@ def find_themes(graph: MemoryGraph, config: MemoryConfig) -> list[Members]:
     if not most:
         return []
     graph, values, vectors = solved(graph, most + 1)
-    count = most if config.num_themes is not None else min(most, _estimated(values, most))
+    count = most if config.num_themes is not None else min(most, _estimated(graph, values, most))
     options = config.published
     if options.rotate:
         columns = varimax(vectors[:, :count])
@@ -171,8 +165,9 @@ def find_clusters(graph: MemoryGraph, config: MemoryConfig) -> list[Members]:
     return found
 
 
-def _estimated(values: Doubles, most: int) -> int:
-    """The d of Remark 2, which also counts the first eigenvalue."""
+def _estimated(graph: MemoryGraph, values: Doubles, most: int) -> int:
+    """The d of Remark 2, which also counts the first eigenvalue; a `literal` graph has them by magnitude."""
+    values = np.abs(values) if graph.literal else values
     return 1 + theme_count(values[1:], most - 1) if len(values) > 1 else len(values)
 
 
