@@ -93,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for system, work in runner.estimate().items():
         tokens = f"{work.prompt_tokens:,} tokens read, {work.completion_tokens:,} written"
         more = f"; up to {work.more_calls:,} more calls where replies fail a check" if work.more_calls else ""
-        print(f"  {system}: about {work.embedded_texts:,} embedded texts, {work.calls:,} LLM calls, {tokens}{more}")
+        embedded = f"{work.embedded_texts:,} passages and questions to embed"
+        print(f"  {system}: about {embedded}, {work.calls:,} LLM calls, {tokens}{more}")
     if options.estimate:
         return
     found = runner.run()

@@ -123,6 +123,7 @@ def test_no_row_takes_more_than_was_estimated(run, tmp_path: Path, monkeypatch, 
         estimates = dict(line.strip().split(": about ") for line in run(*given, "--estimate").splitlines()[1:])
         text = run(*given)
     for system in experiment.systems:
+        assert "passages and questions to embed" in estimates[system.name]  # and not what is derived from passages
         _, *at_most = (int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", estimates[system.name])[:4])
         cells = " ".join(rows(text, system.name)[-1][4:])
         taken = [int(each.replace(",", "")) for each in re.findall(r"\d[\d,]*(?<!,)", cells)]

@@ -152,7 +152,8 @@ class GEMRAGIndex(SummaryMethods, DerivedIndex[MemoryConfig, GEMRAGState]):
     def paper(themes: ThemeMethod = "spectral") -> dict[str, Any]:
         """The paper's memory as keywords: `GEMRAGIndex(nodes, **GEMRAGIndex.paper())`.
 
-        The default extractor is the paper's, an LLM that writes utility questions.
+        The default extractor is the paper's, an LLM that writes utility questions, but it drops questions that share
+        no words with their chunk, unless you pass `extractor=UtilityQuestionExtractor(min_in_text=0)`.
 
         Parameters
         ----------

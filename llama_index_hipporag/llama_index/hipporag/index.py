@@ -105,7 +105,8 @@ class HippoRAGIndex(DerivedIndex[GraphConfig, HippoRAGState]):
     def paper(version: Version = "v1") -> dict[str, Any]:
         """The published graph as keywords: `HippoRAGIndex(nodes, **HippoRAGIndex.paper())`.
 
-        The extractor of the papers is the default. Values that the paper leaves open are those of the authors' code.
+        The extractor of the papers is `extractor=OpenIEExtractor.paper()`: that of the default has other examples, and
+        drops what is not in the passage. Values that the paper leaves open are those of the authors' code.
 
         Parameters
         ----------

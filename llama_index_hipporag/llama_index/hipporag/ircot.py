@@ -101,7 +101,8 @@ class IRCoTRetriever(PromptHolder, BaseRetriever):
     def paper(data: Literal["musique", "hotpotqa", "2wiki"] = "musique") -> dict[str, Any]:
         """The values of HippoRAG's paper (appendix H): `IRCoTRetriever(retriever, **IRCoTRetriever.paper())`.
 
-        You must pass the demonstration yourself: the paper takes a question of the training data.
+        You must pass the demonstration yourself: the paper takes a question of the training data. The retriever must
+        give ten nodes, as many as the paper retrieves at each step.
 
         Parameters
         ----------

@@ -8,7 +8,7 @@ k's text. With a_i the mean of the u_ij that is
 
 and L x costs four products with n x d matrices. D holds the row sums of W; with `literal=True` W is S_sym - I.
 
-Deviations from the paper, all measured (docs, "Where it differs"):
+Deviations from the paper (docs/gemrag/differences.md):
 
 - S is made symmetric: as defined it has complex eigenvalues.
 - The diagonal is set to zero. The paper subtracts I, but S_ii is not 1, so the trace is not 0 as the paper claims
