@@ -1,5 +1,6 @@
 """Vectors of phrases and facts, and lists of similar phrases, in stores: those of an index in memory."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from tests.hipporag.test_index import picture
 from tests.serving.twins import Twins, random_writes
 
-from llama_index.hipporag import HippoRAGIndex, PublishedWalk, RecordedExtractor
+from llama_index.hipporag import HippoRAGIndex, HippoRAGRetriever, PublishedWalk, RecordedExtractor
 from llama_index.hipporag.graph.passage import LISTED, LISTS, cosine_of, phrase_number
 from llama_index.ragkit.errors import ConfigurationError
 from llama_index.ragkit.steps import run_steps
@@ -148,6 +149,23 @@ def test_what_needs_all_of_an_index_is_refused_by_name(tmp_path: Path) -> None:
     twins = PhraseTwins(tmp_path, [node(0)])
     with pytest.raises(ConfigurationError, match=r"passage_seeds='each'.*'nearest' or 'none'"):
         twins.stored.as_retriever(**twins.cls.retriever_cls.paper("v2"))
+
+
+class OtherScripts(PhraseTwins):
+    """Passages that share a phrase without a Latin letter, which is empty by the published rule."""
+
+    def components(self) -> dict[str, Any]:
+        names = ["Ada Byron", "東京", "Mary King", "Кабул", "Charles Babbage"]
+        triples = [[[one, "met", other]] for one, other in pairwise(names)]
+        records = {f"passage {i}": {"entities": [], "triples": triple} for i, triple in enumerate(triples)}
+        return {**super().components(), "extractor": RecordedExtractor(records)}
+
+
+@pytest.mark.parametrize("version", ["v1", "v1_ensemble", "v1_neighbors", "v1_code"])
+def test_published_searches_are_those_in_memory_with_names_in_other_scripts(tmp_path: Path, version: Any) -> None:
+    twins = OtherScripts(tmp_path, [node(number) for number in range(4)], **HippoRAGIndex.paper())
+    published = {**HippoRAGRetriever.paper(version), "question_entities": {QUESTION: ["Ada Byron"]}}
+    assert ranked(twins.stored, **published) == ranked(twins.memory, **published)
 
 
 def test_explanations_name_synonyms(tmp_path: Path) -> None:

@@ -181,7 +181,8 @@ class QuestionGraph:
         """The part that was read, over some passages; the search may also need their phrases and facts, `contents`."""
         ids = self.frontier.ids
         read = ids[(self.frontier.further >= 0) & ~is_passage(ids)]
-        phrase_nodes = [node for node in read.tolist() if self.labels[node]]
+        empty = phrase_number("")  # a phrase by the published rule; other nodes without a label are unknown
+        phrase_nodes = [node for node in read.tolist() if self.labels[node] or node == empty]
         phrase_nodes = list(dict.fromkeys([*phrase_nodes, *(phrase_number(link.phrase) for link in links)]))
         phrases = [self.labels[node] for node in phrase_nodes]
         first = np.array([*phrase_nodes, *map(passage_number, chunks)], np.int64)
