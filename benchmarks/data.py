@@ -301,7 +301,7 @@ def _found(folder: Path, name: str, needed: bool = True) -> Path | None:
         if path.exists():
             return path
     if needed:
-        raise SystemExit(f"{folder} has neither {name}.jsonl.gz nor articles/: it is no data folder.")
+        raise SystemExit(f"{folder} has no {name}.jsonl, gzipped or not; docs/reproducing.md describes data folders.")
     return None
 
 

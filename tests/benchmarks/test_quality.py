@@ -244,7 +244,7 @@ def test_options_of_the_method_reach_it_wherever_its_name_stands(folder, method)
 
 
 def test_folders_that_hold_no_data_are_refused(tmp_path, method):
-    with pytest.raises(SystemExit, match=r"neither corpus\.jsonl\.gz nor articles"):
+    with pytest.raises(SystemExit, match=r"has no corpus\.jsonl, gzipped or not"):
         load(tmp_path)
     write(tmp_path / "corpus.jsonl", [{"id": "c", "text": "t"}])
     with pytest.raises(SystemExit, match="no two recorded questions"):

@@ -344,3 +344,9 @@ def test_a_step_with_the_answer_ends_the_chain():
     chain = IRCoTRetriever(inner, llm=ScriptedLLM("So the answer is: silk."), **IRCoTRetriever.paper())
     chain.retrieve(QUESTIONS[0])
     assert inner.asked == [QUESTIONS[0]]
+
+
+@pytest.mark.parametrize("thoughts", [[], "So the answer is: silk."])
+def test_a_demonstration_has_steps(thoughts: Any):
+    with pytest.raises(ConfigurationError, match="at least one step"):
+        Demonstration(["A passage."], "A question?", thoughts)

@@ -14,7 +14,7 @@ from llama_index.core.settings import Settings
 
 from llama_index.hipporag.prompts import THOUGHT_PROMPT, thought_prompt
 from llama_index.ragkit import RetryPolicy, Steps
-from llama_index.ragkit.errors import ExtractionError
+from llama_index.ragkit.errors import ConfigurationError, ExtractionError
 from llama_index.ragkit.index.query import report_fallback
 from llama_index.ragkit.index.results import fresh
 from llama_index.ragkit.llm.announcements import plain_answer
@@ -40,12 +40,21 @@ class Demonstration:
     ----------
     passages : the retrieved passages, including some that do not help
     question : the question
-    thoughts : the steps, one sentence each; the last has the answer after the text that ends the loop
+    thoughts : the steps, at least one, one sentence each; the last has the answer after the text that ends the loop
+
+    Raises
+    ------
+    ConfigurationError
+        If `thoughts` is empty, or one text.
     """
 
     passages: Sequence[str]
     question: str
     thoughts: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if not self.thoughts or isinstance(self.thoughts, str):
+            raise ConfigurationError(f"thoughts must be a list of at least one step, not {self.thoughts!r}.")
 
 
 class IRCoTRetriever(PromptHolder, BaseRetriever):
