@@ -115,7 +115,10 @@ class MRAGIndex(DerivedIndex[MRAGConfig, MRAGState]):
 
     @property
     def importance(self) -> NDArray[np.float64]:
-        """The paper's importance score of each head over all nodes, shape (num_heads,), at least 0."""
+        """The paper's importance score of each head over all nodes, shape (num_heads,), at least 0.
+
+        It grows with the length of the vectors, which :class:`~llama_index.mrag.MultiHeadEmbedding` divides by 1,024.
+        """
         return importance(run_steps(self.builder.sums(run_steps(self.writer.recovered()).state)))
 
     def _page(self, query: LastQuery | None, selection: Selection) -> Page:
