@@ -105,12 +105,19 @@ def passes(row, filter_):
 
 
 def passes_all(row, group):
-    if not group.filters:
-        return True
-    parts = [passes_all(row, f) if isinstance(f, MetadataFilters) else passes(row, f) for f in group.filters]
-    if group.condition == FilterCondition.OR:
-        return any(parts)
-    return not any(parts) if group.condition == FilterCondition.NOT else all(parts)
+    """Whether a row passes; None if that depends on values that cannot be compared."""
+    parts = [passes_all(row, f) if isinstance(f, MetadataFilters) else attempted(row, f) for f in group.filters]
+    if not parts or group.condition in (None, FilterCondition.AND):
+        return False if False in parts else None if None in parts else True
+    found = True if True in parts else None if None in parts else False
+    return not found if group.condition == FilterCondition.NOT and found is not None else found
+
+
+def attempted(row, filter_):
+    try:
+        return bool(passes(row, filter_))
+    except TypeError:
+        return None
 
 
 def cosine(one, other):
@@ -139,7 +146,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.folder.cleanup()
 
     def selected(self, filters, node_ids, documents):
-        """Ids that pass, or None where a comparison that core would make is impossible."""
+        """Ids that pass, or None where that depends on a comparison that is impossible."""
         among = {
             row_id: row
             for row_id, row in self.rows.items()
@@ -147,10 +154,8 @@ class StoreMachine(RuleBasedStateMachine):
         }
         if filters is None:
             return set(among)
-        try:
-            return {row_id for row_id, row in among.items() if passes_all(row, filters)}
-        except TypeError:
-            return None
+        verdicts = {row_id: passes_all(row, filters) for row_id, row in among.items()}
+        return None if None in verdicts.values() else {row_id for row_id, passed in verdicts.items() if passed}
 
     def ranked(self, vector, k, selected):
         scored = ((-cosine(self.rows[row_id][0], vector), self.rows[row_id][3], row_id) for row_id in selected)

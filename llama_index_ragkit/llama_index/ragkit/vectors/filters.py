@@ -11,8 +11,9 @@ older cores, whose own in-memory store differs (0.13 has no NOT, lets a missing 
 - "is_empty" also matches the empty string.
 - On text, "contains", "any" and "all" look for substrings; "in" with a text as its value tests whether the metadata is
 a substring of it.
-- Values that cannot be compared (`"n/a" > 2000`; "text_match" on a number) are an error, but only if one of the rows
-to be tested has such a value: core raises TypeError, we ConfigurationError.
+- Values that cannot be compared (`"n/a" > 2000`; "text_match" on a number) are an error (core raises TypeError, we
+ConfigurationError), but, unlike in core, only if a row to be tested has such a value and no other filter decides about
+the row. So a filter by tenant and year does not fail, or show a value, because of another tenant's years.
 - NOT means that none of its filters matches. A group without filters matches everything, also under NOT.
 - The keys "doc_id", "ref_doc_id" and "document_id" mean the id of the document ("None" if there is none)
   whatever the metadata says, and "_node_type" the class of the node.
@@ -29,8 +30,10 @@ from typing import Any, Literal
 
 import numpy as np
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
+from numpy.typing import NDArray
 
 from llama_index.ragkit.errors import ConfigurationError
+from llama_index.ragkit.short_repr import shortened
 from llama_index.ragkit.vectors.snapshot import Mask, Snapshot
 
 __all__ = ["Compared", "is_comparable", "keys_of", "matches", "relaxed", "select"]
@@ -40,6 +43,10 @@ _WHOLE = 10**15  # Python writes a float below this without an exponent
 _NO_METADATA = frozenset({"ref_doc_id", "doc_id", "document_id", "_node_type"})  # stores have names of their own for it
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # dots and brackets are paths in some stores
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # PostgreSQL's texts hold neither
+
+# Three-valued logic: AND is the least verdict, OR the greatest.
+_FAILS, _UNKNOWN, _PASSES = np.int8(0), np.int8(1), np.int8(2)
+Verdicts = NDArray[np.int8]  # of rows, shape (n,)
 
 Compared = Literal["as here", "as JSON", "as text"]
 
@@ -98,11 +105,15 @@ def _verdict(value: Any, filter_: MetadataFilter) -> bool | None:
 
 def keys_of(filters: MetadataFilters) -> Iterator[str]:
     """The keys of all filters, also of those in groups."""
+    return (each.key for each in _single(filters))
+
+
+def _single(filters: MetadataFilters) -> Iterator[MetadataFilter]:
     for part in filters.filters:
         if isinstance(part, MetadataFilters):
-            yield from keys_of(part)
+            yield from _single(part)
         else:
-            yield part.key
+            yield part
 
 
 def select(
@@ -118,7 +129,7 @@ def select(
     Raises
     ------
     ConfigurationError
-        If a filter cannot be compared with the value of one of these rows.
+        If a filter cannot be compared with the value of one of these rows, and the other filters do not decide.
     """
     mask = np.ones(len(snapshot), np.bool_)
     if node_ids is not None:
@@ -127,7 +138,14 @@ def select(
         mask[rows[rows >= 0]] = True
     if doc_ids is not None:
         mask &= _has_one_of(snapshot, "ref_doc_id", doc_ids)
-    return mask if filters is None else mask & _group(snapshot, filters, mask)
+    if filters is None:
+        return mask
+    verdicts = _group(snapshot, filters)
+    undecided = np.flatnonzero((verdicts == _UNKNOWN) & mask)
+    if undecided.size:
+        raise _incomparable(snapshot, filters, int(undecided[0]))
+    passing: Mask = mask & (verdicts == _PASSES)
+    return passing
 
 
 def _has_one_of(snapshot: Snapshot, key: str, values: Sequence[Any]) -> Mask:
@@ -135,39 +153,44 @@ def _has_one_of(snapshot: Snapshot, key: str, values: Sequence[Any]) -> Mask:
     return np.isin(codes, [code for value in values if (code := column.code_of.get(value)) is not None])
 
 
-def _group(snapshot: Snapshot, group: MetadataFilters, rows: Mask) -> Mask:
-    parts: list[Mask] = [
-        _group(snapshot, part, rows) if isinstance(part, MetadataFilters) else _one(snapshot, part, rows)
-        for part in group.filters
+def _group(snapshot: Snapshot, group: MetadataFilters) -> Verdicts:
+    parts = [
+        _group(snapshot, part) if isinstance(part, MetadataFilters) else _one(snapshot, part) for part in group.filters
     ]
     if not parts:
-        return np.ones(len(snapshot), np.bool_)
-    if group.condition == FilterCondition.OR:
-        return reduce(operator.or_, parts)
-    if group.condition == FilterCondition.NOT:
-        return ~reduce(operator.or_, parts)
-    return reduce(operator.and_, parts)
+        return np.full(len(snapshot), _PASSES)
+    is_and = group.condition not in (FilterCondition.OR, FilterCondition.NOT)
+    joined: Verdicts = reduce(np.minimum if is_and else np.maximum, parts)
+    return _PASSES - joined if group.condition == FilterCondition.NOT else joined
 
 
-def _one(snapshot: Snapshot, filter_: MetadataFilter, rows: Mask) -> Mask:
+def _one(snapshot: Snapshot, filter_: MetadataFilter) -> Verdicts:
     # Shortcuts for keys with many values: a dict lookup is equivalent to == and `in` (except for NaN).
-    if filter_.operator == FilterOperator.EQ and isinstance(filter_.value, (str, int)):
-        return _has_one_of(snapshot, filter_.key, [filter_.value])
-    if filter_.operator == FilterOperator.IN and isinstance(filter_.value, list):
-        return _has_one_of(snapshot, filter_.key, filter_.value)
+    wanted: Any = filter_.value
+    if filter_.operator == FilterOperator.EQ and isinstance(wanted, (str, int)):
+        wanted = [wanted]
+    elif filter_.operator != FilterOperator.IN or not isinstance(wanted, list):
+        wanted = None
+    if wanted is not None:
+        verdicts: Verdicts = np.where(_has_one_of(snapshot, filter_.key, wanted), _PASSES, _FAILS)
+        return verdicts
     column, codes = snapshot.column(filter_.key)
-    values = list(column.values)
-    verdicts = [_verdict(value, filter_) for value in values]
-    if None in verdicts:
-        wrong = np.array([verdict is None for verdict in verdicts])
-        bad = np.flatnonzero(wrong[codes] & rows)
-        if bad.size:
-            raise ConfigurationError(
-                f"The filter {filter_.key!r} {filter_.operator.value} {filter_.value!r} cannot be compared with "
-                f"{values[codes[bad[0]]]!r}, the {filter_.key!r} of {snapshot.ids[bad[0]]!r}. Store values of one "
-                "type under this key, or restrict the search (node_ids, doc_ids) to rows that have it."
-            )
-    return np.array(verdicts, np.bool_)[codes]
+    verdict_of = {None: _UNKNOWN, False: _FAILS, True: _PASSES}
+    return np.array([verdict_of[_verdict(value, filter_)] for value in column.values], np.int8)[codes]
+
+
+def _incomparable(snapshot: Snapshot, group: MetadataFilters, row: int) -> ConfigurationError:
+    """The error for a row that filters do not decide on; only its own value is shown."""
+    for filter_ in _single(group):
+        column, codes = snapshot.column(filter_.key)
+        value = list(column.values)[codes[row]]
+        if _verdict(value, filter_) is None:
+            break
+    return ConfigurationError(
+        f"The filter {filter_.key!r} {filter_.operator.value} {shortened(filter_.value)} cannot be compared with "
+        f"{shortened(value)}, the {filter_.key!r} of {snapshot.ids[row]!r}. Store values of one type under this key, "
+        "or restrict the search (node_ids, doc_ids) to rows that have it."
+    )
 
 
 def relaxed(filters: MetadataFilters | None, values: Compared) -> MetadataFilters | None:
