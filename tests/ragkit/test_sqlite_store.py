@@ -49,6 +49,19 @@ def test_the_store_does_what_a_kv_store_does(store: SQLiteKVStore) -> None:
     assert store.get("k", collection="other") == {"b": 2}
 
 
+def test_a_file_that_is_removed_or_replaced_while_it_is_in_use_loses_no_write(
+    store: SQLiteKVStore, tmp_path: Path
+) -> None:
+    store.put("k", {"a": 1})
+    for path in (tmp_path / "folder").iterdir():
+        path.unlink()
+    with pytest.raises(StorageError, match=r"cache\.db was removed"):
+        store.put("l", {"a": 2})
+    again = SQLiteKVStore(tmp_path / "folder" / "cache.db")
+    store.put("l", {"a": 2})
+    assert store.get_all() == again.get_all() == {"l": {"a": 2}}
+
+
 def test_the_asynchronous_twins_do_the_same(store: SQLiteKVStore) -> None:
     async def use() -> None:
         await store.aput("k", {"a": 1})

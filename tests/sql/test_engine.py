@@ -5,6 +5,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,22 @@ def test_an_unusable_file_is_a_storage_error(tmp_path: Path) -> None:
     engine = make_engine(f"sqlite:///{tmp_path}/x.db")
     with pytest.raises(StorageError, match=r"x\.db"), reading(engine):
         pass
+
+
+def test_a_file_that_is_replaced_is_opened_anew_and_one_that_is_removed_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "x.db"
+    store = SQLKVStore(make_engine(f"sqlite:///{file}"))
+    store.put("a", {"v": 1})
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
+    for suffix in ("", "-wal", "-shm"):
+        (tmp_path / f"x.db{suffix}").unlink(missing_ok=True)
+    for _ in range(2):
+        with pytest.raises(StorageError, match=r"x\.db was removed"):
+            store.put("b", {"v": 2})
+    (tmp_path / "copy.db").rename(file)
+    store.put("b", {"v": 2})
+    assert store.get_all() == SQLKVStore(make_engine(f"sqlite:///{file}")).get_all() == {"a": {"v": 1}, "b": {"v": 2}}
 
 
 def test_a_full_disk_is_a_storage_error_and_nothing_of_the_write_stays(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
         self._path = _MEMORY if str(path) == _MEMORY else str(Path(path).expanduser().absolute())
         self._lock = ProcessLock(reentrant=True)
         self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None  # of the connection
         self._inherited: sqlite3.Connection | None = None
         self._pid = os.getpid()
         self._unclean = False  # whether the log may hold deleted or replaced values
@@ -65,12 +66,16 @@ class SQLiteKVStore(ShortRepr, BulkKVStore):
             # SQLite forbids using, or even closing, a connection inherited through a fork.
             self._inherited, self._connection, self._pid = self._connection, None, os.getpid()
             self._cleaner = None
-        if isinstance(self._connection, sqlite_layout.UnchangingFile):  # it may have changed since
+        found = None if self._path == _MEMORY else sqlite_layout.identity(self._path)
+        if self._connection is not None and self._file is not None and found is None:
+            raise StorageError(f"The SQLite file {self._path} was removed while it was in use. Put it back.")
+        if self._file != found or isinstance(self._connection, sqlite_layout.UnchangingFile):  # it may have changed
             self.close()
         if self._connection is None:
             if self._path != _MEMORY:
                 Path(self._path).parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite_layout.connect(self._path)
+            self._file = None if self._path == _MEMORY else sqlite_layout.identity(self._path)
             self._unclean = True  # a process may have been killed between a delete and the emptying of the log
             self._clean(seconds=0.0)
         return self._connection

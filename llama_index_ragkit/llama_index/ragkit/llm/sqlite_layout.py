@@ -9,6 +9,7 @@ in a table of its own, in which copies are harmless. Once half of the file is em
 
 import hashlib
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ __all__ = [
     "empty",
     "find_all",
     "find_many",
+    "identity",
     "is_readonly",
     "key_hash",
     "open_file",
@@ -66,6 +68,18 @@ def connect(path: str) -> sqlite3.Connection:
 
 class UnchangingFile(sqlite3.Connection):
     """A connection to a file that nobody writes to meanwhile."""
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Which file is at a path; None if there is none.
+
+    A connection stays with its file when that is removed or replaced, and what it writes there is lost.
+    """
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def open_file(path: str) -> sqlite3.Connection:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import URL, Connection, Engine, Pool, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from llama_index.ragkit.errors import ConfigurationError, ReadOnlyError, StorageError
@@ -94,9 +94,10 @@ def make_engine(url: str | URL, *, pool_size: int = 10, pool_timeout: float = 60
     """An engine for a database, for many threads and several processes, forked ones included.
 
     SQLite uses the write-ahead log, waits a minute for other writers, overwrites what is deleted (`secure_delete`) and
-    checks foreign keys. A connection to PostgreSQL is tested before use, so you may restart the server. Nothing is kept
-    in a server session, so a pooler may give each transaction another one (PgBouncer's `pool_mode = transaction`). This
-    function does not connect yet. Use the engine through :func:`reading` and :func:`writing`.
+    checks foreign keys. If its file is replaced, for example by a back-up, the next use opens the new one; if it is
+    removed, the next use is an error. A connection to PostgreSQL is tested before use, so you may restart the server.
+    Nothing is kept in a server session, so a pooler may give each transaction another one (PgBouncer's `pool_mode =
+    transaction`). This function does not connect yet. Use the engine through :func:`reading` and :func:`writing`.
 
     Parameters
     ----------
@@ -210,11 +211,27 @@ def _sqlite(url: URL) -> Engine:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"The folder of {shown_url(url)} cannot be made: {error.strerror}.") from error
-    engine = create_engine(url, creator=partial(sqlite_layout.open_file, str(url.database)), max_overflow=-1)
+    file = str(url.database)
+    seen: list[bool] = []  # whether this engine has opened the file before
+
+    def open_file() -> sqlite3.Connection:
+        if seen and sqlite_layout.identity(file) is None:
+            raise StorageError(f"The file of {shown_url(url)} was removed while it was in use. Put it back.")
+        connection = sqlite_layout.open_file(file)
+        seen[:] = [True]
+        return connection
+
+    engine = create_engine(url, creator=open_file, max_overflow=-1)
 
     @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _: object) -> None:
+    def prepare(connection: Any, record: Any) -> None:
         connection.execute("PRAGMA foreign_keys=ON").fetchall()
+        record.info["file"] = sqlite_layout.identity(file)
+
+    @event.listens_for(engine, "checkout")
+    def look_for_file(connection: Any, record: Any, _: object) -> None:
+        if sqlite_layout.identity(file) != record.info["file"]:  # removed or replaced
+            raise InvalidatePoolError  # SQLAlchemy opens the file that is there now
 
     @event.listens_for(engine, "checkin")
     def look_again(connection: Any, record: Any) -> None:
