@@ -418,6 +418,10 @@ def test_mistakes_of_the_command_end_it_with_a_message(capsys):
         assert f"--load: tests.ragkit.served has no function '{name}'." in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main([])
+    for port in ("-1", "65536"):
+        with pytest.raises(SystemExit):
+            main(["--load", "tests.ragkit.served:load", "--http", port])
+        assert f"--http takes a port, 0 to 65535, not {port}" in capsys.readouterr().err
     assert nothing() is None
 
 

@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if (options.storage is None) == (options.load is None):
         parser.error("name either --storage or --load")
+    if options.http is not None and not 0 <= options.http < 1 << 16:
+        parser.error(f"--http takes a port, 0 to 65535, not {options.http}")
     try:
         token = read_token(options.token_file) if options.http is not None else None
         if options.http is not None:
