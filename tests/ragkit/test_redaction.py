@@ -168,5 +168,16 @@ def test_long_messages_are_cut(piece: str) -> None:
     assert len(redact(piece * 1_000_000)) < 100_000  # quadratic patterns would take hours
 
 
+@pytest.mark.parametrize("shown", [1, 7, len(SECRET) - 1])
+def test_no_part_of_a_key_is_shown_where_a_long_message_is_cut(shown: int) -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.api_key = SECRET
+
+    told = redact(("a " * 10_000)[: 20_000 - shown] + SECRET, Model())
+    assert len(told) <= 20_000
+    assert SECRET[:shown] not in told
+
+
 def test_a_model_without_fields_is_no_error() -> None:
     assert redact("m", MockLLM(), object(), 1) == "m"

@@ -70,13 +70,13 @@ def redact(message: str, *owners: object) -> str:
         a user, secrets in their query and every value in that of a database, headers, `name=value`, and the forms of
         common keys
     """
-    message = message[:_LONGEST_MESSAGE]
+    message = message[: 2 * _LONGEST_MESSAGE]  # more than is shown, so that no secret is cut before it is found
     secrets = {secret for owner in owners for secret in _secrets(owner)}
     for secret in sorted(secrets | {quote(secret, safe="") for secret in secrets}, key=lambda s: (-len(s), s)):
         message = message.replace(secret, _MASK)
     for pattern, mask in _PATTERNS:
         message = pattern.sub(mask, message)
-    return _TOKEN.sub(_without_values, message)
+    return _TOKEN.sub(_without_values, message)[:_LONGEST_MESSAGE]
 
 
 def _without_values(token: re.Match[str]) -> str:
