@@ -256,7 +256,7 @@ def test_the_model_of_heads_is_asked_for_heads_alone() -> None:
     ("wrong", "message"),
     [
         ({"methods": ["HippoRAG2"]}, "Unknown or not installed: HippoRAG2. Installed: RAPTOR, spRAG"),
-        ({"questions": [Question("Who?", ("nobody",))]}, "names 'nobody', which is no document"),
+        ({"questions": [Question("Who?", ("nobody",))]}, "names 'nobody', which is not a document"),
         ({"questions": []}, "There is nothing to compare"),
         ({"top_k": 0}, "top_k must be a whole number of at least 1"),
     ],
@@ -351,7 +351,7 @@ def test_the_command_ends_after_an_estimate_and_says_what_is_wrong(
     assert not told.out  # before any work
     with pytest.raises(SystemExit):
         run(monkeypatch, *where, "mrag", "--prices", "prompt")
-    assert "'prompt' is no price: write one as prompt=0.15" in capsys.readouterr().err
+    assert "'prompt' is not a price: write one as prompt=0.15" in capsys.readouterr().err
     assert run(monkeypatch, *where, "nothing") == 1
     assert "Unknown or not installed: nothing" in capsys.readouterr().err
 

@@ -456,6 +456,20 @@ def test_a_legend_of_many_groups_is_whole_and_buttons_stand_in_one_row(tmp_path:
         assert max(right for _, right in boxes) <= 390
 
 
+@in_browser
+def test_a_button_is_whole_on_a_narrow_window(tmp_path: Path) -> None:
+    nodes = [Node(str(i), f"Node {i}", highlighted=i < 3) for i in range(9)]
+    edges = [Edge("0", str(i), highlighted=i < 3) for i in range(1, 9)]
+    page = Page("A tree", Graph(nodes, edges, layout="tree"), highlight_label="Path to the answer")
+    with Browser(390, 844) as narrow:
+        narrow.open(write(page, tmp_path / "page.html"))
+        cut = narrow.run(
+            "[...document.querySelectorAll('.tools button')].filter((b) => b.scrollWidth > b.clientWidth)"
+            ".map((b) => b.textContent)"
+        )
+        assert cut == []
+
+
 _DRAWN = """
 (() => {
   const cy = document.querySelector('.stage')._cyreg.cy;

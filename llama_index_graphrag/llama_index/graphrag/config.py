@@ -114,7 +114,7 @@ class PublishedOptions(CheckedFields):
         super().__post_init__()
         if self.report_share + self.statement_share > 1:
             raise ConfigurationError(
-                f"report_share and statement_share must be at most 1 together, not {self.report_share} and "
+                f"report_share and statement_share must add up to at most 1, not {self.report_share} and "
                 f"{self.statement_share}."
             )
 

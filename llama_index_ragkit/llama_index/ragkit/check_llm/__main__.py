@@ -23,9 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m llama_index.ragkit.check_llm",
         description="Which steps of the installed methods can this language model do? Each is tried on a few chunks.",
     )
-    parser.add_argument("--model", required=True, help="model of OpenAI, or of the server at OPENAI_BASE_URL")
+    parser.add_argument("--model", required=True, help="a model of OpenAI, or of the server at OPENAI_BASE_URL")
     parser.add_argument("--context-window", type=int, default=8192, help="tokens that the server reads [8192]")
-    parser.add_argument("--docs", type=Path, help="a folder of texts; default: three short texts that come along")
+    parser.add_argument("--docs", type=Path, help="a folder of texts; default: three short built-in texts")
     parser.add_argument("--methods", nargs="+", help="such as HippoRAG MRAG; default: all that are installed")
     parser.add_argument("--chunks", type=int, default=3, help="how many chunks are read [3]")
     options = parser.parse_args(arguments)

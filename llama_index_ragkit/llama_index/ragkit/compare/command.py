@@ -87,25 +87,27 @@ def _parser() -> argparse.ArgumentParser:
         "questions, and recommends one.",
     )
     parser.add_argument("--docs", type=Path, required=True, help="a folder of texts")
-    parser.add_argument("--questions", type=Path, help="a question a line, or JSON with question, documents, answers")
-    parser.add_argument("--out", type=Path, default=Path("comparison"), help="folder for the page and what is kept")
+    parser.add_argument(
+        "--questions", type=Path, help="one question per line, as text, or as JSON with question, documents and answers"
+    )
+    parser.add_argument("--out", type=Path, default=Path("comparison"), help="folder for page, methods and replies")
     parser.add_argument("--methods", nargs="+", help="such as HippoRAG MRAG; default: all that are installed")
     parser.add_argument("--embed-model", default=_MODEL, help="a folder, or a model of the Hugging Face hub")
-    parser.add_argument("--chunk-size", type=int, help="tokens of a chunk; default: 1024, with an overlap of 200")
-    parser.add_argument("--llm", help="model of OpenAI, or of OPENAI_BASE_URL; default: none, methods use rules")
-    parser.add_argument("--top-k", type=int, default=5, help="passages of an answer [5]")
-    parser.add_argument("--context-tokens", type=int, default=1000, help="tokens of the context of an answer [1000]")
+    parser.add_argument("--chunk-size", type=int, help="tokens in a chunk; default: 1024, with an overlap of 200")
+    parser.add_argument("--llm", help="a model of OpenAI, or of the server at OPENAI_BASE_URL; default: none, rules")
+    parser.add_argument("--top-k", type=int, default=5, help="number of passages in an answer [5]")
+    parser.add_argument("--context-tokens", type=int, default=1000, help="tokens in the context of an answer [1000]")
     parser.add_argument("--read", action="store_true", help="with --llm, answer questions without answers too")
-    parser.add_argument("--count", type=int, default=40, help="questions that are made where none are given [40]")
+    parser.add_argument("--count", type=int, default=40, help="number of questions to make if you give none [40]")
     parser.add_argument(
         "--prices",
         type=_price,
         nargs="+",
         default=(),
         metavar="NAME=PRICE",
-        help="of a million tokens, such as prompt=0.15 completion=0.6 embedding=0.02, to tell what it would cost",
+        help="prices per million tokens, such as prompt=0.15 completion=0.6 embedding=0.02, to estimate the cost",
     )
-    parser.add_argument("--estimate", action="store_true", help="print what it would cost, and stop")
+    parser.add_argument("--estimate", action="store_true", help="print the estimated work and cost, and stop")
     return parser
 
 
@@ -163,7 +165,7 @@ def _price(text: str) -> tuple[str, float]:
     try:
         return name, float(price)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no price: write one as prompt=0.15") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a price: write one as prompt=0.15") from None
 
 
 def _say(line: str) -> None:

@@ -159,7 +159,7 @@ def compare(
         raise ConfigurationError("There is nothing to compare: no text to search, or no question to ask.")
     if len(nodes) < _ENOUGH * top_k:
         logger.warning(
-            "There are only %d chunks, and an answer has %d: much is found by chance alone, and recall says little.",
+            "There are only %d chunks, and an answer has %d: chance alone finds many, so recall says little.",
             len(nodes), min(top_k, len(nodes)),
         )  # fmt: skip
     # Words alone need no vectors.

@@ -75,13 +75,13 @@ def read_questions(path: str | Path) -> list[Question]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} is no text in UTF-8: {error}.") from error
+        raise ConfigurationError(f"{path} is not UTF-8 text: {error}.") from error
     found = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             found.append(_read(line.strip(), f"{path}, line {number}"))
     if not found:
-        raise ConfigurationError(f"{path} holds no questions: write one a line.")
+        raise ConfigurationError(f"{path} has no questions: write one per line.")
     return found
 
 
@@ -95,7 +95,7 @@ def _read(line: str, place: str) -> Question:
         return Question(_text(given["question"]), _texts(documents), _texts(answers))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"{place} is no question: {line[:80]!r}. Write one a line, as plain text or as "
+            f"{place} is not a question: {line[:80]!r}. Write one per line, as plain text or as "
             '{"question": "...", "documents": ["..."], "answers": ["..."]}.'
         ) from error
 
@@ -135,7 +135,7 @@ def with_documents(
         if unknown:
             file = unknown[0].partition("#")[0]
             reasons = [why for path, why in skipped.items() if file in (path, Path(path).name, Path(path).stem)]
-            why = f"was skipped: {reasons[0]}" if reasons else "is no document."
+            why = f"was skipped: {reasons[0]}" if reasons else "is not a document."
             raise ConfigurationError(f"The question {question.text!r} names {unknown[0]!r}, which {why}")
         found.append(replace(question, documents=tuple(dict.fromkeys(i for n in question.documents for i in ids[n]))))
     return found
@@ -232,5 +232,5 @@ def _question(reply: str) -> str:
     lines = [line.strip(" \"'*-") for line in plain_lines(reply)]
     asked = [line for line in lines if line.endswith(_MARKS)] or lines
     if not asked:
-        raise ParseError("The reply holds no question.")
+        raise ParseError("The reply contains no question.")
     return asked[-1]

@@ -70,7 +70,7 @@ class BuildReport:
             logger.warning(
                 "%s: %d of %d questions to the LLM failed. The commonest reasons:\n%s\nTry a larger model, another "
                 'mode= of the extractor ("json_schema" where the server enforces schemas, "lines" where it does not), '
-                "or to ask for less, such as fewer questions a chunk. python -m llama_index.ragkit.check_llm says "
+                "or ask for less, such as fewer questions a chunk. python -m llama_index.ragkit.check_llm says "
                 "which steps a model can do.",
                 method, total.failed, asked, _reasons(total),
             )  # fmt: skip

@@ -193,7 +193,7 @@ def _unwrapped(text: str) -> str:
     texts = texts_in_values(text)
     if len(texts) == 1:
         return texts[0]
-    raise ParseError(f"The reply is no text but JSON: {text[:80]!r}")
+    raise ParseError(f"The reply is JSON, not text: {text[:80]!r}")
 
 
 def whole_sentences(text: str) -> str:

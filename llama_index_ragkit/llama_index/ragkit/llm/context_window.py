@@ -222,9 +222,9 @@ def fitted(
     uncut = count_tokens(prompt.format(llm=llm, **bare))
     if uncut >= window:
         raise ExtractionError(
-            f"What cannot be cut of the prompt has {uncut} tokens, and the context window of "
-            f"{llm.metadata.model_name!r} {window}. If it is larger, pass context_window= to the LLM; else use a model "
-            "with a larger one, or a shorter question."
+            f"The parts of the prompt that cannot be cut have {uncut} tokens, but the context window of "
+            f"{llm.metadata.model_name!r} has only {window}. If it is larger, pass context_window= to the LLM. If not, "
+            "use a model with a larger window, or a shorter question."
         )
     free = max(0, window - prompt_size(llm, prompt, bare, beside))
     reply = min(need, free // 2)
@@ -315,8 +315,8 @@ def declared_window(llm: LLM) -> int | None:
 @lru_cache(maxsize=64)
 def _tell_default(class_name: str, model: str, window: int) -> None:
     logger.warning(
-        "The context window of the model %r was not given, so that the %d tokens are taken which LlamaIndex assumes. "
-        "Pass %s(context_window=...) with what the server takes: with more tokens fewer calls are needed.",
+        "The context window of the model %r was not given, so LlamaIndex's default of %d tokens is used. Pass "
+        "%s(context_window=...) with the server's context window: a larger one needs fewer calls.",
         model, window, class_name,
     )  # fmt: skip
 

@@ -92,8 +92,8 @@ def _warn(model: BaseEmbedding, texts: Sequence[str], name: str, limit: int, cou
     longer = [text for text, count in zip(texts, counts, strict=True) if count > 1]
     beyond = sum(len(text) * max(0.0, 1 - limit / count_tokens(text)) for text in longer)
     logger.warning(
-        "%d of %d %s are longer than the %d tokens that %s reads, by about %.0f %% of all text: each of them is "
-        "embedded as the mean of its windows, %d in all. Chunks that the model reads whole are found better.",
+        "%d of %d %s are longer than the %d tokens that %s reads, by about %.0f %% of all text. Each is embedded as "
+        "the mean of its windows, %d in all. Search is better if the model reads whole chunks: make them smaller.",
         len(longer), len(texts), name, limit, model.model_name,
         100 * beyond / sum(map(len, texts)), sum(count for count in counts if count > 1),
     )  # fmt: skip

@@ -34,7 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="offer insert and forget too; otherwise read-only")
     parser.add_argument("--name", default="llama-index-ragkit", help="name of the server")
     parser.add_argument("--http", type=int, metavar="PORT", help="serve HTTP at this port instead of standard input")
-    parser.add_argument("--host", default="127.0.0.1", help="address to serve HTTP at; others need a token [127.0.0.1]")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address for HTTP; an address that other machines reach needs a token [127.0.0.1]",
+    )
     parser.add_argument(
         "--token-file", type=Path, help=f"a file with the token that requests must send [{TOKEN_VARIABLE}]"
     )

@@ -156,8 +156,8 @@ def damaged(what: str, reason: str | Exception) -> HalfWrittenError:
     elif isinstance(reason, Exception):
         reason = f"{type(reason).__name__}: {reason}"
     return HalfWrittenError(
-        f"What is stored of {what} cannot be read ({redact(reason)[:300]}): it is damaged, or was changed. Restore a "
-        "copy, or build the index again."
+        f"The stored data of {what} cannot be read ({redact(reason)[:300]}): they are damaged, or were changed. "
+        "Restore a copy, or build the index again."
     )
 
 

@@ -371,7 +371,7 @@ def read_reply(text: str, model: type[M]) -> M:
         try:
             return model.model_validate({field: given})
         except ValueError as error:
-            raise ParseError(f"The lines of the reply are no {field}: {items[0]!r}") from error
+            raise ParseError(f"The lines of the reply are not {field}: {items[0]!r}") from error
 
 
 @cache

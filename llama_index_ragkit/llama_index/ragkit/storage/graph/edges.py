@@ -142,8 +142,8 @@ def merged(owners: Ints, records: Records) -> tuple[Ints, Records]:
     sums = np.add.reduceat(records["count"].astype(np.int64), first)
     if sums.min() < 0 or sums.max() > _MOST:
         raise StorageError(
-            "Edges would be counted below zero or beyond 2^31: something is removed that was not added, or twice. "
-            "Nothing was changed."
+            "The count of an edge would fall below zero or exceed 2^31: something is removed that was not added, or is "
+            "removed twice. Nothing was changed."
         )
     owners, records = owners[first], records[first].copy()
     records["count"] = sums
