@@ -230,7 +230,8 @@ def test_a_named_file_counts_once_and_any_of_its_pages_answers() -> None:
     found = compare(pages, asked, top_k=1, **given)  # type: ignore[arg-type]
     assert [question.documents for question in found.questions] == [("f/story.pdf",), ("4",)]
     assert found.evaluations["BM25"].scores["recall@1"] == (1.0, 0.0)
-    assert "story.pdf ✓" in found.html()
+    assert re.search(r"story\.pdf, p\. \d ✓", found.html())
+    assert "Answered by: story.pdf, p. 4<" in found.html()
 
 
 def test_a_local_model_is_searched_by_its_heads() -> None:

@@ -59,7 +59,7 @@ def page_of(
         panels=list(page.panels()),
         covers="The page has the answer, and the chunks and themes near to the question." if partial else covers,
         legend=["A line between two chunks: one is among the two nearest of the other in the memory graph."],
-        highlight_label="Answer, its questions and themes",
+        highlight_label="Answer, questions, themes",
     )
 
 

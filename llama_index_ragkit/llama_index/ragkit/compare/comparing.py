@@ -203,13 +203,15 @@ def _asked(
     texts, made = held_out(documents, count, seed)
     source = (
         "sentences and headings left out of the texts, to be answered by the documents they are from. They share words "
-        "with these, which favours BM25; questions of your own say more"
+        "with these, which favours BM25. Questions of your own tell you more."
     )
     return texts, made, source
 
 
 def _title(document: Document) -> str:
-    return str(document.metadata.get("title") or document.metadata.get("file_name") or document.id_)
+    name = str(document.metadata.get("title") or document.metadata.get("file_name") or document.id_)
+    page = document.metadata.get("page_label")
+    return f"{name}, p. {page}" if page else name
 
 
 @dataclass(frozen=True)

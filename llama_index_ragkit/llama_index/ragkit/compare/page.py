@@ -86,11 +86,11 @@ def comparison_page(
 <p>{_text(source)}</p>
 <div class="wide"><table><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>
 <p class="note">dense, BM25 and hybrid (both together) are plain search over the same chunks. Brackets are 95 %
-bootstrap intervals. "Shared with hybrid" is the share of the passages of both that both found. A question's time is
-without that of embedding it, but with that of its aspects (MRAG); a build's is without that of embedding the chunks,
-which all systems share, but with that of other texts, such as chunks under headers (spRAG).
-"Context holds the answer", EM and F1 are of contexts of at most as many tokens for all
-systems; the answers are those of the LLM. Embedded texts and LLM calls are those of a build.</p>
+bootstrap intervals. "Shared with hybrid" is the share of the passages of both that both found. The time of a
+question does not include embedding it, except for its aspects (MRAG). The time of a build does not include embedding
+the chunks, which all systems share, but includes embedding other texts, such as chunks with headers (spRAG). For
+"Context holds the answer", EM and F1, the contexts of all systems have the same maximum number of tokens, and the LLM
+answers. Embedded texts and LLM calls are those of a build.</p>
 <h2>{_text(heading)}</h2>
 {asked}
 </main>
