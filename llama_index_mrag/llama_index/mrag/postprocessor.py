@@ -35,7 +35,7 @@ class MRAGPostprocessor(DerivedPostprocessor):
     ----------
     index : the :class:`MRAGIndex` whose spaces are used
     aspects, vote, vote_weight, lexical_weight, num_queries : as for :class:`MRAGRetriever`; "llm" calls the index's LLM
-        ["sentences", "mrag", None, 0.6, 4]
+        ["sentences", "mrag", None, 0.5, 4]
     top_n, token_budget, filters : see :class:`~llama_index.ragkit.DerivedPostprocessor`
 
     Raises
