@@ -190,7 +190,9 @@ def ask_of(llm: Any, texts: Sequence[str] = ("The lamp was lit. " * 3000,), ques
 
 def test_what_may_not_be_cut_is_a_failure_without_a_call() -> None:
     llm = WindowLLM(window=2048)
-    with pytest.raises(ExtractionError, match=r"cannot be cut .* context window of 'window' 2048\. .*context_window="):
+    with pytest.raises(
+        ExtractionError, match=r"cannot be cut .* context window of 'window' has only 2048\. .*context_window="
+    ):
         ask_of(llm, question="Who lit the lamp? " * 1000)
     assert not llm.asked
 
