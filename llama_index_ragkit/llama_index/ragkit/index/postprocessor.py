@@ -131,11 +131,10 @@ class DerivedPostprocessor(BaseNodePostprocessor):
             rows = chunks.rows_of([name or "" for name in names])
             nodes = [nodes[i] for i, name in enumerate(names) if name is None or passing[rows[i]]]
             # What was derived from chunks passes if all of these do.
-            of_node = {id(each): [source.node_id for source in each.node.child_nodes or ()] for each in nodes}
-            sources = list(dict.fromkeys(chain.from_iterable(of_node.values())))
-            read = yield from self._index.storage.space().described(sources)
+            sources = [[source.node_id for source in each.node.child_nodes or ()] for each in nodes]
+            read = yield from self._index.storage.space().described(dict.fromkeys(chain.from_iterable(sources)))
             hidden = {read.ids[row] for row in np.flatnonzero(~self._selection.mask(read))}
-            nodes = [each for each in nodes if hidden.isdisjoint(of_node[id(each)])]
+            nodes = [each for each, below in zip(nodes, sources, strict=True) if hidden.isdisjoint(below)]
         return (yield from self._results(nodes, bundle, vectors)) if nodes else []
 
     def _cut(self, results: list[NodeWithScore]) -> list[NodeWithScore]:
