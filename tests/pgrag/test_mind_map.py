@@ -134,6 +134,14 @@ def test_vowel_signs_belong_to_the_words_of_a_phrase():
     assert [path[:-1] for path in outline(text)[1]] == [("पैंथर्स",)] * 3
 
 
+def test_the_fields_of_a_record_are_one_fact():
+    rows = "boat: Petrel\nyard: Marsh\nnote: She burned in 1971.\n\n\nboat: Heron\nbuilt: 1961\nboat: Gannet\nbuilt:"
+    facts = ["boat: Petrel; yard: Marsh", "note: She burned in 1971.", "boat: Heron; built: 1961"]
+    assert [path[-1] for path in outline(rows, title="Boats")[1]] == facts
+    talk = "Ada: It is dark tonight.\nBen: Who lit the lamp?\nAda: The keeper lit the lamp."
+    assert [path[-1] for path in outline(talk, title="Talk")[1]] == talk.split("\n")
+
+
 def test_facts_keep_their_code_and_lose_their_bullets():
     text = (
         "## Lamps\n\n- Call `lamp.light(oil=1)` first.\n- The lamp_set_oil() function [follows][f].\n\n[f]: guide.md#f"

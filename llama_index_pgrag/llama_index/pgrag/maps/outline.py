@@ -2,8 +2,9 @@
 
 The topic is the title of the passage, given or its heading, else its key phrases. The facts are its sentences, each
 under the headings above it and under a key phrase that it shares with another sentence of its section, so that
-sentences on the same subject form a branch. Lines of code, table cells, page numbers and other lines that say nothing
-by themselves are not facts, unless the passage has nothing else.
+sentences on the same subject form a branch. The fields of a record ("yard: Alder yard") are one fact. Lines of code,
+table cells, page numbers and other lines that say nothing by themselves are not facts, unless the passage has nothing
+else.
 
 Key phrases are names and repeated phrases, in any script. Candidates are runs of up to four words, or of up to eight
 characters in scripts without spaces, that do not begin or end with a function word: a word of at most three lower-case
@@ -26,11 +27,13 @@ from llama_index.ragkit.text.function_words import function_words, is_filler, wr
 from llama_index.ragkit.text.names import ABBREVIATED
 from llama_index.ragkit.text.passages import PassageText
 from llama_index.ragkit.text.prose import prose
+from llama_index.ragkit.text.sentences import LINE_END
 from llama_index.ragkit.text.statements import is_statement, line_sentences, without_marker
 
 __all__ = ["key_phrases", "outline"]
 
 _MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_FIELD = re.compile(r"([^\W\d_][^:.!?]{0,39}):[ \t]+\S.*")
 _LONGEST_TOPIC, _LONGEST_NAME = 160, 500  # characters; every fact below a heading repeats it
 _TOPIC_PHRASES, _ROUTE_PHRASES = 3, 8
 # Function characters of Chinese and Japanese; a phrase does not extend across them.
@@ -76,7 +79,7 @@ def outline(passage: PassageText, language: str | None = None) -> tuple[str, lis
     sections = _sections(prose(text, keep_code=True) or text)
     text = prose(text) or text  # no phrase is made of code
     facts = [(routes, sentence) for routes, body in sections for sentence in line_sentences(body, language)]
-    facts = [fact for fact in facts if is_statement(fact[1])] or facts
+    facts = [fact for fact in facts if is_statement(fact[1]) or _is_record(fact[1])] or facts
     if not facts and any(character.isalnum() for character in title):
         facts = [((), title)]
     if not facts:
@@ -95,7 +98,7 @@ def _sections(text: str) -> list[tuple[Path, str]]:
 
     def close() -> None:
         if any(character.isalnum() for line in lines for character in line):
-            sections.append((tuple(name for _, name in open_), "\n".join(lines)))
+            sections.append((tuple(name for _, name in open_), "\n".join(_with_records(lines))))
         lines.clear()
 
     for line in text.splitlines():
@@ -111,6 +114,33 @@ def _sections(text: str) -> list[tuple[Path, str]]:
             open_.append((depth, name[:_LONGEST_NAME]))
     close()
     return sections
+
+
+def _with_records(lines: list[str]) -> list[str]:
+    """Lines in which the fields of a record are one line: one field alone does not say what it is about.
+
+    A field is "key: value" and ends no sentence, so turns of a talk are none. A record ends before a key that it has.
+
+    >>> _with_records(["boat: Petrel", "", "yard: Marsh", "", "boat: Heron", "Ada: Who knows more?"])
+    ['boat: Petrel; yard: Marsh', '', '', 'boat: Heron', 'Ada: Who knows more?']
+    """
+    found: list[str] = []
+    keys: set[str] = set()  # of the record in the line at `place`
+    place = 0
+    for line in lines:
+        field = None if LINE_END.search(line) else _FIELD.fullmatch(line)
+        if field and keys and field[1] not in keys:
+            found[place] += f"; {line}"
+            keys.add(field[1])
+            continue
+        found.append(line)
+        if line.strip():
+            keys, place = {field[1]} if field else set(), len(found) - 1
+    return found
+
+
+def _is_record(fact: str) -> bool:
+    return sum(_FIELD.fullmatch(part) is not None for part in fact.split("; ")) > 1
 
 
 def _branches(facts: list[tuple[Path, str]], phrases: list[str]) -> list[Path]:
