@@ -64,7 +64,7 @@ define counted
 { $(1) 2>&1 || echo failed; } | tee $(DEMO_VENV)/install.log | { n=0; while read -r word rest; do case $$word in \
 	Collecting|Processing|Obtaining) n=$$((n + 1)); printf '\r%d of about 100 packages' $$n ;; \
 	Installing) printf '\r%d packages found, installing them' $$n ;; \
-	failed) echo; grep -A 20 ERROR $(DEMO_VENV)/install.log; exit 1 ;; esac; done; echo; }
+	failed) echo; grep -i -m 1 -A 20 error $(DEMO_VENV)/install.log; exit 1 ;; esac; done; echo; }
 endef
 
 # The weights of MiniLM are a package that asks for PyTorch, which the demo can do without. Building without isolation
