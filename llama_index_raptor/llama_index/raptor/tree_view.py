@@ -37,7 +37,7 @@ class Covering(NamedTuple):
     matched: Sequence[str | None]  # for each node of a result, its id in the tree; None if it is not there
     tree: Tree  # the whole tree, or the part around these nodes
     written: Mapping[str, Record]  # the summaries that the nodes may cover and that pass the filter, with their records
-    hidden: Collection[str] = ()  # summaries among the nodes that do not pass the filter
+    hidden: Collection[str]  # summaries that do not pass the filter, at least those among the nodes
 
 
 class TreeView:
@@ -113,10 +113,10 @@ class TreeView:
         given = [chunk or each.node.node_id for chunk, each in zip(chunks, nodes, strict=True)]
         if self._storage.is_whole:
             mask = state.summary_mask(selection.allowed(state.chunks))
-            names = [name for i, name in enumerate(state.summaries.ids) if mask is None or mask[i]]
-            written = {name: state.written[name] for name in names}
+            hidden = {name for i, name in enumerate(state.summaries.ids) if mask is not None and not mask[i]}
+            written = {name: state.written[name] for name in state.summaries.ids if name not in hidden}
             known = [node if node in state.chunks or node in state.tree.summaries else None for node in given]
-            return Covering(known, state.tree, written, state.tree.summaries.keys() & set(known) - written.keys())
+            return Covering(known, state.tree, written, hidden)
         rows = yield from self._rows.above(given)
         matched = [node if node in rows else None for node in given]
         most = _SOFT * sum(node is not None and not rows[node]["level"] for node in matched) / min_coverage

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from llama_index.core.storage.kvstore import SimpleKVStore
 from llama_index.core.storage.kvstore.types import DEFAULT_COLLECTION
 from tqdm.auto import tqdm
 
-from llama_index.ragkit import __version__
 from llama_index.ragkit.compare.comparison import Comparison
 from llama_index.ragkit.compare.methods import Method, heads_of, installed
 from llama_index.ragkit.compare.questions import Question, held_out, pages_of_files, with_documents, written
@@ -261,7 +261,7 @@ class _Session:
         llm = "" if self.llm is None else model_identity(self.llm)
         texts = [[node.ref_doc_id, embed_text(node)] for node in self.nodes]
         heads = "" if self.head_model is None else self.head_model.model_name
-        versions = [__version__, *(method.version for method in installed())]
+        versions = [version("llama-index-ragkit"), *(version(method.package) for method in installed())]
         parts = [versions, texts, list(self.questions), self.plain_model.model_name, heads, llm, self.top_k]
         parts += [self.answering.tokens, [[query.id, *query.answers] for query in self.answering.queries]]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

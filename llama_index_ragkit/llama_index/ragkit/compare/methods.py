@@ -54,9 +54,9 @@ class Method:
         return work
 
     @property
-    def version(self) -> str:
-        """The version of the package."""
-        return str(import_module(self.module).__version__)
+    def package(self) -> str:
+        """The name by which pip knows the package."""
+        return self.module.replace("_", "-").replace(".", "-")
 
     def _class(self) -> Any:
         return getattr(import_module(self.module), self.index)
@@ -99,7 +99,7 @@ def heads_of(model: BaseEmbedding) -> BaseEmbedding:
 
 def missing_packages() -> list[str]:
     """The packages of the methods that are not installed."""
-    return [method.module.replace("_", "-").replace(".", "-") for method in METHODS if find_spec(method.module) is None]
+    return [method.package for method in METHODS if find_spec(method.module) is None]
 
 
 def installed(names: Sequence[str] | None = None) -> list[Method]:

@@ -71,13 +71,13 @@ class UnchangingFile(sqlite3.Connection):
 
 
 def identity(path: str) -> tuple[int, int] | None:
-    """Which file is at a path; None if there is none.
+    """Which file is at a path; None if none can be seen there.
 
     A connection stays with its file when that is removed or replaced, and what it writes there is lost.
     """
     try:
         found = os.stat(path)
-    except FileNotFoundError:
+    except OSError:
         return None
     return found.st_dev, found.st_ino
 
