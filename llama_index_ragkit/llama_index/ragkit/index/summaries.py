@@ -153,7 +153,7 @@ class SummaryWriter:
         name, error = next(iter(failed.items()))
         logger.warning(
             "%d of %d summaries failed, among them %s: %s. index.retry_failed() retries them.",
-            len(failed), len(list(among)), name, error,
+            len(failed), len(list(among)), name, str(error).rstrip("."),
         )  # fmt: skip
         if self._resources.on_error == "raise":
             raise error
